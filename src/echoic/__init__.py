@@ -1,0 +1,79 @@
+"""Typed event channels whose consumers run their own code inside the producer.
+
+Names are imported when first used, so that `import echoic` and `echoic --version` cost nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from echoic.errors import EchoicError
+    from echoic.formats import (
+        ARCHITECTURES,
+        NATIVE,
+        Architecture,
+        Array,
+        Compatibility,
+        Format,
+        Record,
+        Registry,
+        bool_,
+        char,
+        compatibility,
+        event,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+    from echoic.wire import Batch
+
+__all__ = [
+    "ARCHITECTURES",
+    "NATIVE",
+    "Architecture",
+    "Array",
+    "Batch",
+    "Compatibility",
+    "EchoicError",
+    "Format",
+    "Record",
+    "Registry",
+    "bool_",
+    "char",
+    "compatibility",
+    "event",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+__version__ = "0.1.0"
+
+_homes = {"EchoicError": "echoic.errors", "Batch": "echoic.wire"}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from the package it lives in."""
+    if name not in __all__:
+        raise AttributeError(f"module 'echoic' has no attribute {name!r}")
+    value = getattr(import_module(_homes.get(name, "echoic.formats")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,137 @@
+"""LLVM assembly, written line by line.
+
+A thin layer over text: it numbers the temporaries and labels, gathers declarations, and keeps every stack variable in
+the entry block, where LLVM turns them into registers. Values are their names (`%t7`) or literals; types are the words
+of LLVM (`i64`, `ptr`, `double`).
+"""
+
+from typing import Final
+
+__all__ = ["Emitter"]
+
+MEMORY_DECLARATIONS: Final = {
+    "memcpy": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    "memset": "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+}
+
+
+class Emitter:
+    """Writes the body of one function."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._stack: list[str] = []
+        self._declarations: set[str] = set()
+        self._constants: list[str] = []
+        self._temporaries = 0
+
+    def line(self, text: str) -> None:
+        """Write one instruction."""
+        self._lines.append("  " + text)
+
+    def value(self, text: str) -> str:
+        """Write an instruction that gives a value, and return the name of the value."""
+        self._temporaries += 1
+        self.line(f"%t{self._temporaries} = {text}")
+        return f"%t{self._temporaries}"
+
+    def new_label(self, word: str) -> str:
+        """Return a label that is not used yet."""
+        self._temporaries += 1
+        return f"{word}{self._temporaries}"
+
+    def label(self, name: str) -> None:
+        """Start the block `name`; the block before falls through to it."""
+        self.line(f"br label %{name}")
+        self.block(name)
+
+    def block(self, name: str) -> None:
+        """Start the block `name` after a block that has ended by itself."""
+        self._lines.append(f"{name}:")
+
+    def jump(self, name: str) -> None:
+        """End the block by going elsewhere."""
+        self.line(f"br label %{name}")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        """End the block by going to one of two others."""
+        self.line(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    def require(self, condition: str, otherwise: str) -> None:
+        """Go on only if `condition` holds."""
+        fine = self.new_label("fine")
+        self.branch(condition, fine, otherwise)
+        self.block(fine)
+
+    def stack(self, type: str) -> str:
+        """Return a stack variable; it lives in the entry block however deep the place that asks."""
+        self._temporaries += 1
+        name = f"%x{self._temporaries}"
+        self._stack.append(f"  {name} = alloca {type}, align 8")
+        return name
+
+    def load(self, type: str, pointer: str) -> str:
+        """Read a value that may lie unaligned."""
+        return self.value(f"load {type}, ptr {pointer}, align 1")
+
+    def store(self, type: str, value: str, pointer: str) -> None:
+        """Write a value that may lie unaligned."""
+        self.line(f"store {type} {value}, ptr {pointer}, align 1")
+
+    def at(self, pointer: str, offset: int | str) -> str:
+        """Return a pointer some bytes further on."""
+        return pointer if offset == 0 else self.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def call(self, type: str, name: str, arguments: list[tuple[str, str]]) -> str:
+        """Call an intrinsic that gives a value, and declare it."""
+        self._declarations.add(f"declare {type} @{name}({', '.join(kind for kind, _ in arguments)})")
+        return self.value(f"call {type} @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})")
+
+    def copy(self, target: str, source: str, size: int | str) -> None:
+        """Copy bytes between memories that do not overlap."""
+        self._declarations.add(MEMORY_DECLARATIONS["memcpy"])
+        self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    def clear(self, target: str, size: int | str) -> None:
+        """Write zeros."""
+        self._declarations.add(MEMORY_DECLARATIONS["memset"])
+        self.line(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {size}, i1 false)")
+
+    def constant(self, data: bytes) -> str:
+        """Return a pointer to constant bytes."""
+        name = f"@k{len(self._constants)}"
+        text = "".join(f"\\{byte:02x}" for byte in data)
+        self._constants.append(f'{name} = private constant [{len(data)} x i8] c"{text}"')
+        return name
+
+    def begin_loop(self, count: str) -> tuple[str, tuple[str, str, str, str]]:
+        """Start a loop that runs `count` times; return its index, and what `end_loop` needs."""
+        counter = self.stack("i64")
+        test, body, done = (self.new_label(word) for word in ("test", "body", "done"))
+        self.line(f"store i64 0, ptr {counter}")
+        self.label(test)
+        index = self.value(f"load i64, ptr {counter}")
+        self.branch(self.value(f"icmp slt i64 {index}, {count}"), body, done)
+        self.block(body)
+        return index, (counter, index, test, done)
+
+    def end_loop(self, loop: tuple[str, str, str, str]) -> None:
+        """End the body of a loop."""
+        counter, index, test, done = loop
+        following = self.value(f"add nuw nsw i64 {index}, 1")
+        self.line(f"store i64 {following}, ptr {counter}")
+        self.jump(test)
+        self.block(done)
+
+    def module(self, header: str) -> str:
+        """Return the module: declarations, constants, and the function with the written body."""
+        parts = [
+            *sorted(self._declarations),
+            *self._constants,
+            f"{header} {{",
+            "entry:",
+            *self._stack,
+            *self._lines,
+            "}",
+        ]
+        return "\n".join(parts) + "\n"

@@ -1,0 +1,90 @@
+"""Every error echoic raises, in one tree.
+
+The first branching tells *whose* mistake it was, because that decides what a program can do about it: a local
+error is mended in this program's source, a remote one by refusing or leaving the peer.
+
+    EchoicError
+    ├── LocalError                    this program broke a rule
+    │   ├── FormatError               this cannot be an event type
+    │   ├── EncodeError               this value does not fit its field
+    │   ├── IncompatibleTypesError    these two event types do not match
+    │   └── CodegenError              generated code was refused or could not be linked
+    └── RemoteError                   a peer (or a file) broke a rule
+        ├── MalformedFrameError       the stream is not made of frames
+        ├── MalformedFormatError      a descriptor does not describe a type
+        ├── MalformedBatchError       a batch or one of its records contradicts its type
+        ├── UnknownFormatError        a batch names a type that was never described
+        ├── LimitExceededError        well formed, but larger than this program accepts
+        └── ProtocolVersionError      the peer speaks another protocol
+
+A message is one lower-case sentence with what is wrong, the value, the limit and the place:
+``peer announced 16777217 payload bytes, limit is 16777216 - at frame 3``.
+"""
+
+__all__ = [
+    "CodegenError",
+    "EchoicError",
+    "EncodeError",
+    "FormatError",
+    "IncompatibleTypesError",
+    "LimitExceededError",
+    "LocalError",
+    "MalformedBatchError",
+    "MalformedFormatError",
+    "MalformedFrameError",
+    "ProtocolVersionError",
+    "RemoteError",
+    "UnknownFormatError",
+]
+
+
+class EchoicError(Exception):
+    """Root of everything echoic raises on purpose."""
+
+
+class LocalError(EchoicError):
+    """This program broke a rule."""
+
+
+class FormatError(LocalError):
+    """A declaration cannot be an event type."""
+
+
+class EncodeError(LocalError):
+    """A value does not fit the field it was given for."""
+
+
+class IncompatibleTypesError(LocalError):
+    """Two event types do not match by the rules of type extension."""
+
+
+class CodegenError(LocalError):
+    """Generated code was refused or could not be linked."""
+
+
+class RemoteError(EchoicError):
+    """A peer, or a file, broke a rule."""
+
+
+class MalformedFrameError(RemoteError):
+    """A byte stream is not made of frames."""
+
+
+class MalformedFormatError(RemoteError):
+    """A descriptor does not describe an event type."""
+
+
+class MalformedBatchError(RemoteError):
+    """A batch or one of its records contradicts its type."""
+
+
+class UnknownFormatError(RemoteError):
+    """A batch names a type that was never described."""
+
+
+class LimitExceededError(RemoteError):
+    """Something is well formed but larger than this program accepts."""
+
+
+class ProtocolVersionError(RemoteError):
+    """A peer speaks another protocol, or another version of it."""

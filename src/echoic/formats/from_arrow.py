@@ -1,0 +1,76 @@
+"""Arrow schemas as event types.
+
+A schema that came from a format says so in its metadata and gives that format back. Any other schema is read column
+by column and laid out for this machine; a list has no sizing field in Arrow, so its length is told by the slot.
+"""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from echoic.errors import FormatError
+from echoic.formats.architecture import NATIVE
+from echoic.formats.fields import Field, Kind
+from echoic.formats.format import Format, reads_types
+from echoic.formats.to_arrow import DESCRIPTOR_KEY
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["read_schema"]
+
+
+@reads_types
+def read_schema(declared: object) -> Format | None:
+    """Return the format of an Arrow schema."""
+    arrow = sys.modules.get("pyarrow")  # a schema cannot exist before pyarrow was imported
+    if arrow is None or not isinstance(declared, arrow.Schema):
+        return None
+    schema: pyarrow.Schema = declared
+    described = (schema.metadata or {}).get(DESCRIPTOR_KEY)
+    if described is not None:
+        known = Format.from_descriptor(described)
+        if known.arrow_schema.equals(schema):
+            return known
+    return Format.place("Record", _fields(schema, "Record"), NATIVE)
+
+
+def _fields(columns: "pyarrow.Schema | pyarrow.StructType", place: str) -> list[Field]:
+    return [_field(column.name, column.type, column.nullable, f"{place}.{column.name}") for column in columns]
+
+
+def _field(name: str, kind: "pyarrow.DataType", nullable: bool, place: str) -> Field:
+    import pyarrow.types as is_  # noqa: PLC0415 - see read_schema
+
+    if is_.is_dictionary(kind):
+        return _field(name, kind.value_type, nullable, place)
+    if is_.is_fixed_size_list(kind) or is_.is_list(kind) or is_.is_large_list(kind):
+        element = _field(name, kind.value_type, False, place)
+        if element.dynamic:
+            raise FormatError(f"`{kind}` has a dynamic dimension inside another - at `{place}`")
+        outer = kind.list_size if is_.is_fixed_size_list(kind) else ""
+        return replace(element, dimensions=(outer, *element.dimensions))
+    if is_.is_struct(kind):
+        record = Format.place(name, _fields(kind, place), NATIVE)
+        return Field(name, Kind.RECORD, record.size, record=record)
+    if is_.is_string(kind) or is_.is_large_string(kind):
+        return Field(name, Kind.STRING, NATIVE.slots.size, optional=nullable)
+    if is_.is_fixed_size_binary(kind):
+        return Field(name, Kind.CHAR, 1, dimensions=(kind.byte_width,) if kind.byte_width > 1 else ())
+    if is_.is_binary(kind) or is_.is_large_binary(kind):
+        return Field(name, Kind.BYTES, NATIVE.slots.size, optional=nullable)
+    return _number(name, kind, place)
+
+
+def _number(name: str, kind: "pyarrow.DataType", place: str) -> Field:
+    import pyarrow.types as is_  # noqa: PLC0415 - see read_schema
+
+    if is_.is_boolean(kind):
+        return Field(name, Kind.BOOL, 1)
+    if is_.is_float32(kind) or is_.is_float64(kind):
+        return Field(name, Kind.FLOAT, kind.bit_width // 8)
+    if is_.is_integer(kind):
+        return Field(name, Kind.INT if is_.is_signed_integer(kind) else Kind.UINT, kind.bit_width // 8)
+    raise FormatError(
+        f"Arrow type `{kind}` cannot be a field; cast the column to a number, string or list - at `{place}`"
+    )

@@ -1,0 +1,234 @@
+"""Batches: many records of one type, which is what travels.
+
+    0        8       12      16
+    | token  | count | flags | count records of S bytes                                   all records alike in length
+    | u64    | u32   | u32   | u32 offsets[count + 1] | zeros to 8 | records              flag 1: records differ
+
+Offsets count from the first record; each record starts at a multiple of 8. The token names the layout of the records,
+which is their sender's. A batch made from a NumPy array is the array; a batch that arrived is a view of the bytes that
+arrived; nothing is decoded, converted or even looked at before somebody asks for it.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy
+
+from echoic.errors import EncodeError, MalformedBatchError
+from echoic.formats import Format, Registry
+from echoic.wire import arrow, columns
+from echoic.wire.convert import conversion_of
+from echoic.wire.decode import Decoder, checked_bounds, decoder_of
+from echoic.wire.encode import encoder_of
+from echoic.wire.frames import PADDING, Buffer
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["HEADER_BYTES", "Batch", "parse_batch"]
+
+HEADER: Final = struct.Struct("<QII")
+HEADER_BYTES: Final = 16
+OFFSETS: Final = 1
+
+unpack_header: Final = HEADER.unpack_from
+
+
+class Batch(msgspec.Struct, eq=False, gc=False):
+    """Records of one format. Iterating gives objects, `array` NumPy, `arrow` a RecordBatch, `buffers` the wire.
+
+    Use `Batch.of` or `parse_batch` to make one. `pieces` are the records one after the other, cut anywhere, or None while
+    they are still inside `payload`; `offsets` are where the records of a variable format begin and end, unchecked (an
+    array, as received) or checked (a list). It is a Struct because one is made for every received frame.
+    """
+
+    format: Format
+    count: int
+    pieces: list[Buffer] | None = None
+    offsets: Any = None
+    decoder: Decoder | None = None
+    payload: Buffer | None = None
+
+    @classmethod
+    def of(cls, events: object, declared: object | None = None) -> "Batch":
+        """Make a batch of a sequence of events, a NumPy structured array or an Arrow RecordBatch.
+
+        Args:
+            events: What to send.
+            declared: The event type; may be left out for arrays, RecordBatches and non-empty sequences.
+
+        Raises:
+            EncodeError: A value does not fit its field.
+            FormatError: `declared`, or the type of the events, is not an event type.
+        """
+        if isinstance(events, numpy.ndarray):
+            return _of_array(events, declared)
+        if arrow.is_record_batch(events):
+            return _of_arrow(events, declared)
+        if not isinstance(events, Sequence) or isinstance(events, str | bytes):
+            raise EncodeError(f"expected a sequence of events, an array or a RecordBatch, got {type(events).__name__}")
+        if declared is None:
+            if not events:
+                raise EncodeError("an empty sequence does not tell its event type; name it")
+            declared = type(events[0])
+        decoder = decoder_of(declared)
+        pieces, bounds = encoder_of(decoder.binding.format).encode(events)
+        return cls(decoder.binding.format, len(events), pieces, bounds, decoder)
+
+    @property
+    def records(self) -> memoryview:
+        """The bytes of all records."""
+        if self.pieces is None:
+            self.pieces = [_records_of(memoryview(self.payload or b""), self.format, self.count)]
+        elif len(self.pieces) != 1:
+            self.pieces = [b"".join(self.pieces)]
+        return memoryview(self.pieces[0])
+
+    @property
+    def bounds(self) -> Sequence[int]:
+        """Where each record begins in `records`, and where the last one ends.
+
+        Raises:
+            MalformedBatchError: The offsets are not those of records.
+        """
+        if not self.format.variable:
+            return range(0, self.count * self.format.size + 1, self.format.size)
+        self.offsets = checked_bounds(self.offsets, self.format.size, len(self.records))
+        bounds: Sequence[int] = self.offsets
+        return bounds
+
+    @property
+    def array(self) -> "numpy.ndarray[Any, Any]":
+        """The records as a NumPy structured array: a view for fixed formats.
+
+        Text and dynamic arrays of variable formats appear as Python objects, so those are copied.
+
+        Raises:
+            MalformedBatchError: A record contradicts the format.
+        """
+        if self.format.variable:
+            return columns.object_array(self.format, self.records, self.bounds)
+        if self.pieces is None:
+            return numpy.ndarray(self.count, self.format.dtype, self.payload, HEADER_BYTES)
+        return numpy.ndarray(self.count, self.format.dtype, self.records)
+
+    @property
+    def arrow(self) -> "pyarrow.RecordBatch":
+        """The records as Arrow columns.
+
+        Raises:
+            MalformedBatchError: A record contradicts the format.
+        """
+        return arrow.to_record_batch(self.format, self.records, self.bounds)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the columns to any library that speaks Arrow's C interface: pandas, polars, DuckDB."""
+        return arrow.c_stream(self.arrow, requested_schema)
+
+    def to(self, declared: object, *, narrow: bool = False) -> "Batch":
+        """Return these events as another type has them, by the rules of type extension.
+
+        Equal layouts share the memory of the records; any other pair is converted.
+
+        Raises:
+            IncompatibleTypesError: The types do not match.
+            MalformedBatchError: A record contradicts the format.
+            LimitExceededError: The result would be unreasonably large.
+        """
+        decoder = decoder_of(declared)
+        target = decoder.binding.format
+        conversion = conversion_of(self.format, target, narrow=narrow)
+        if conversion.identical:
+            same_name = self.payload if target.token == self.format.token else None
+            return Batch(target, self.count, self.pieces or [self.records], self.offsets, decoder, same_name)
+        records, bounds = conversion.convert(self.records, self.bounds, self.count)
+        return Batch(target, self.count, [records], bounds, decoder)
+
+    def events(self) -> list[object]:
+        """Return the records as objects.
+
+        Raises:
+            MalformedBatchError: A record contradicts the format.
+        """
+        decoder = self.decoder
+        if decoder is None:
+            decoder = self.decoder = decoder_of(self.format)
+        return decoder.decode(self.records, self.offsets if self.format.variable else self.bounds)
+
+    def buffers(self) -> list[Buffer]:
+        """Return the batch as it goes onto the wire, for one gathering write; records are not copied."""
+        if self.payload is not None:
+            return [self.payload]
+        token, count, pieces = self.format.token, self.count, self.pieces or []
+        if not self.format.variable:
+            return [HEADER.pack(token, count, 0), *pieces]
+        offsets = numpy.asarray(self.bounds, "<u4").tobytes()
+        return [HEADER.pack(token, count, OFFSETS) + offsets + PADDING[len(offsets) & 7], *pieces]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self.events())
+
+    def __repr__(self) -> str:
+        return f"<Batch of {self.count} {self.format.name}>"
+
+
+def parse_batch(payload: Buffer, registry: Registry) -> Batch:
+    """Return the batch that a payload holds, as a view of it.
+
+    Raises:
+        MalformedBatchError: The payload is not a batch of the format it names.
+        UnknownFormatError: The format it names was never described.
+    """
+    size = len(payload)
+    if size < HEADER_BYTES:
+        raise MalformedBatchError(f"a batch has {size} bytes, its header needs {HEADER_BYTES}")
+    token, count, flags = unpack_header(payload)
+    format = registry.find(token) or registry.get(token)
+    if format.variable:
+        return _parse_variable(payload, format, count, flags)
+    if flags or size - HEADER_BYTES != count * format.size:
+        raise MalformedBatchError(
+            f"a batch of {count} `{format.name}` has {size - HEADER_BYTES} bytes of records and flags {flags}, "
+            f"expected {count * format.size} and 0"
+        )
+    return Batch(format, count, None, None, None, payload)
+
+
+def _parse_variable(payload: Buffer, format: Format, count: int, flags: int) -> Batch:
+    start = _records_start(count)
+    if flags != OFFSETS or start > len(payload):
+        raise MalformedBatchError(
+            f"a batch of {count} `{format.name}` has {len(payload)} bytes and flags {flags}, "
+            f"expected at least {start} and {OFFSETS}"
+        )
+    offsets = numpy.ndarray(count + 1, "<u4", payload, HEADER_BYTES)
+    return Batch(format, count, None, offsets, None, payload)
+
+
+def _records_start(count: int) -> int:
+    """Return where the records of a variable batch begin in its payload."""
+    return HEADER_BYTES + -(-4 * (count + 1) // 8) * 8
+
+
+def _records_of(payload: memoryview, format: Format, count: int) -> memoryview:
+    return payload[_records_start(count) if format.variable else HEADER_BYTES :]
+
+
+def _of_array(array: "numpy.ndarray[Any, Any]", declared: object | None) -> Batch:
+    """Make a batch whose records are the array's memory, converted only when the declared type is another."""
+    format = Format.of(array.dtype)
+    flat = numpy.ascontiguousarray(array).reshape(-1)
+    pieces: list[Buffer] = [memoryview(flat.view(numpy.uint8))] if flat.size else [b""]
+    batch = Batch(format, flat.size, pieces)
+    return batch if declared is None else batch.to(declared)
+
+
+def _of_arrow(table: "pyarrow.RecordBatch", declared: object | None) -> Batch:
+    decoder = decoder_of(declared if declared is not None else Format.of(table.schema))
+    pieces, bounds = arrow.from_record_batch(decoder.binding.format, table)
+    return Batch(decoder.binding.format, table.num_rows, pieces, bounds, decoder)

@@ -1,0 +1,253 @@
+"""From Python objects to batches.
+
+For formats of numbers and text, `generate` writes a function that packs a batch in one loop; a value that does not fit
+makes it give up, and the walking writer (`writer`) says which field of which event and why. Formats with arrays always
+go to the writer, which does not copy large ones. No name of a field is part of the generated source: fields are fetched
+by position, or by `operator.attrgetter`.
+
+Measured per event of five fields: numbers 150 ns, one of them a string 230 ns; walking 3 to 5 us.
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from echoic.errors import EncodeError
+from echoic.formats import Field, Format, Kind, Slots
+from echoic.formats.matching import number_letters
+from echoic.wire.frames import PADDING, Buffer
+from echoic.wire.slots import ORDERS
+from echoic.wire.writer import RecordWriter
+
+__all__ = ["Encoder", "encoder_of"]
+
+RecordsFunction: TypeAlias = Callable[[Sequence[object]], list[bytes]]
+
+TAILS: Final = tuple(bytes(8 - used) for used in range(8))  # the NUL of a string, and padding to a multiple of 8
+
+
+class Encoder:
+    """Encodes events of one format."""
+
+    def __init__(self, format: Format) -> None:
+        self.format: Final = format
+        self._writer = RecordWriter(format)
+        self._names = tuple(field.name for field in format.fields)
+        self._by_attribute = generate(format, by_position=False)
+        self._by_position = generate(format, by_position=True)
+
+    def encode(self, events: Sequence[object]) -> tuple[list[Buffer], Sequence[int] | None]:
+        """Return the pieces of the records of `events`, and their bounds when records differ in length.
+
+        Raises:
+            EncodeError: A value does not fit its field; the message has the number of the event.
+        """
+        function = self._by_position if self._are_ours(events) else self._by_attribute
+        if function is None:
+            return self.walk(events)
+        try:
+            records = function(events)
+        except (struct.error, AttributeError, TypeError, ValueError, OverflowError):
+            return self.walk(events)
+        bounds = array("I", accumulate(map(len, records), initial=0)) if self.format.variable else None
+        return [b"".join(records)], bounds
+
+    def _are_ours(self, events: Sequence[object]) -> bool:
+        """Tell whether all events are Structs with exactly our fields in our order, so that they can be unpacked."""
+        kinds = set(map(type, events))
+        return len(kinds) == 1 and getattr(kinds.pop(), "__struct_fields__", None) == self._names
+
+    def walk(self, events: Sequence[object]) -> tuple[list[Buffer], Sequence[int] | None]:
+        """Return the same by the walking writer.
+
+        Raises:
+            EncodeError: As `encode` does.
+        """
+        pieces: list[Buffer] = []
+        bounds = [0]
+        for index, event in enumerate(events):
+            try:
+                record, size = self._writer.write(event)
+            except EncodeError as error:
+                raise EncodeError(f"{error}, event {index} of {len(events)}") from error
+            pieces += record
+            bounds.append(bounds[-1] + size)
+        return pieces, bounds if self.format.variable else None
+
+
+@lru_cache(maxsize=1024)
+def encoder_of(format: Format) -> Encoder:
+    """Return the encoder for a format."""
+    return Encoder(format)
+
+
+def generate(format: Format, *, by_position: bool) -> RecordsFunction | None:
+    """Return a function from events to their records, None when the format needs the walking writer.
+
+    Args:
+        format: The format.
+        by_position: Take the fields out of a Struct all at once, in their order, instead of by name. Twice as fast,
+            but only for events that are known to have just these fields, none of them a record.
+    """
+    if not all(_generable(field, format) for field in format.fields):
+        return None
+    leaves = _leaves(format, 0, "")
+    if by_position and any(field.record is not None for field in format.fields):
+        return generate(format, by_position=False)
+    get: Callable[[Any], Any] = msgspec.structs.astuple if by_position else attrgetter(*(path for _, path, _ in leaves))
+    pack = struct.Struct(_struct_format(format, sorted(leaves, key=_offset))).pack
+    single = len(leaves) == 1 and not by_position  # attrgetter gives no tuple for one name
+    if not format.variable and not single and leaves == sorted(leaves, key=_offset) and not _has_arrays(leaves):
+        return lambda events: [pack(*get(event)) for event in events]
+    return _compile(format, leaves, get, pack, single=single)
+
+
+def _offset(leaf: tuple[int, str, Field]) -> int:
+    return leaf[0]
+
+
+def _has_arrays(leaves: list[tuple[int, str, Field]]) -> bool:
+    return any(field.dimensions for _, _, field in leaves)
+
+
+def _generable(field: Field, format: Format) -> bool:
+    if field.dynamic or (field.text and (field.dimensions or format.slots is not Slots.SPAN)):
+        return False
+    if field.record is not None:
+        return not field.dimensions and all(_generable(nested, format) for nested in field.record.fields)
+    return not field.dimensions or (field.kind is Kind.CHAR and len(field.dimensions) == 1)
+
+
+def _leaves(format: Format, base: int, prefix: str) -> list[tuple[int, str, Field]]:
+    """List offset, dotted path and field of everything that is packed."""
+    found: list[tuple[int, str, Field]] = []
+    for field in format.fields:
+        if field.record is not None:
+            found += _leaves(field.record, base + field.offset, f"{prefix}{field.name}.")
+        else:
+            found.append((base + field.offset, prefix + field.name, field))
+    return found
+
+
+def _struct_format(format: Format, leaves: list[tuple[int, str, Field]]) -> str:
+    made, end = [ORDERS[format.byte_order]], 0
+    for offset, _, field in leaves:
+        if field.text:
+            letters, size = "II", 8
+        elif field.kind is Kind.CHAR:
+            letters, size = (f"{field.count}s" if field.dimensions else "c"), field.count
+        else:
+            letters, size = number_letters(field, format.byte_order), field.size
+        made.append(f"{offset - end}x{letters}" if offset > end else letters)
+        end = offset + size
+    total = _round_up(format.size) if format.variable else format.size
+    return "".join(made) + (f"{total - end}x" if total > end else "")
+
+
+def _compile(
+    format: Format,
+    leaves: list[tuple[int, str, Field]],
+    get: Callable[[Any], Any],
+    pack: Callable[..., bytes],
+    *,
+    single: bool,
+) -> RecordsFunction:
+    """Write the loop for records with text: blocks first, since the slots must know where they lie."""
+    names = "".join(f"g{offset}{' ' if single else ', '}" for offset, _, _ in leaves)
+    text = _TextBlocks(_round_up(format.size))
+    packed = []
+    for offset, _, field in sorted(leaves, key=_offset):
+        if field.text:
+            packed.append(text.add(offset, field))
+        else:
+            packed.append(f"fit(g{offset}, {field.count})" if field.dimensions else f"g{offset}")
+    made = " + ".join([f"pack({', '.join(packed)})", *text.blocks, *text.tail()])
+    body = [f"{names} = get(event)", *text.lines, f"append({made})"]
+    source = "def encode(events):\n    made = []\n    append = made.append\n    for event in events:\n"
+    source += "\n".join("        " + line for line in body) + "\n    return made\n"
+    namespace: dict[str, Any] = {
+        "get": get,
+        "pack": pack,
+        "fit": _fit,
+        "tails": TAILS,
+        "padding": PADDING,
+        "nul": b"\0",
+        "empty": b"",
+    }
+    exec(compile(source, "<generated encoder>", "exec"), namespace)  # noqa: S102 - our own text, see the module
+    encode: RecordsFunction = namespace["encode"]
+    return encode
+
+
+class _TextBlocks:
+    """Writes the lines that encode texts and say where their blocks lie.
+
+    `at` and `lengths` together are where the next block starts: a number and the names of lengths to be added to it.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.lines: list[str] = []
+        self.blocks: list[str] = []
+        self._at = start
+        self._lengths: list[str] = []
+        self._nul_is_due = False
+
+    def add(self, offset: int, field: Field) -> str:
+        """Write the lines for one text and return the two values of its slot."""
+        if self._nul_is_due:
+            self.blocks.append("nul")
+        terminated = field.kind is Kind.STRING
+        block = f"g{offset}.encode()" if terminated else f"empty + g{offset}"
+        here = self._place()
+        self.blocks.append(f"b{offset}")
+        if not field.optional:
+            self.lines += [f"b{offset} = {block}", f"n{offset} = len(b{offset})"]
+            self._at += int(terminated)
+            self._lengths.append(f"n{offset}")
+            self._nul_is_due = terminated
+            return f"{here}, n{offset}"
+        nul = " + nul" if terminated else ""
+        self.lines += [
+            f"if g{offset} is None:",
+            f"    b{offset} = empty",
+            f"    o{offset} = n{offset} = 0",
+            "else:",
+            f"    b{offset} = {block}{nul}",
+            f"    o{offset} = {here}",
+            f"    n{offset} = len(b{offset}){' - 1' if terminated else ''}",
+            f"m{offset} = len(b{offset})",
+        ]
+        self._lengths.append(f"m{offset}")
+        self._nul_is_due = False
+        return f"o{offset}, n{offset}"
+
+    def tail(self) -> list[str]:
+        """Return what ends the record: the NUL that is due, and padding to a multiple of 8."""
+        if not self.blocks:
+            return []
+        if self._nul_is_due:
+            return [f"tails[{self._place(-1)} & 7]"]
+        return [f"padding[{self._place()} & 7]"]
+
+    def _place(self, more: int = 0) -> str:
+        at = self._at + more
+        if self._lengths:
+            at &= 7 if more else -1
+        return " + ".join([*self._lengths, *([str(at)] if at or not self._lengths else [])])
+
+
+def _round_up(size: int) -> int:
+    return -(-size // 8) * 8
+
+
+def _fit(value: bytes, width: int) -> bytes:
+    """Return a char array for `struct`, which would cut a longer one without a word."""
+    if not isinstance(value, bytes) or len(value) > width:
+        raise ValueError
+    return value
