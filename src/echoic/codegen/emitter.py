@@ -63,29 +63,29 @@ class Emitter:
         self.branch(condition, fine, otherwise)
         self.block(fine)
 
-    def stack(self, type: str) -> str:
+    def stack(self, kind: str) -> str:
         """Return a stack variable; it lives in the entry block however deep the place that asks."""
         self._temporaries += 1
         name = f"%x{self._temporaries}"
-        self._stack.append(f"  {name} = alloca {type}, align 8")
+        self._stack.append(f"  {name} = alloca {kind}, align 8")
         return name
 
-    def load(self, type: str, pointer: str) -> str:
+    def load(self, kind: str, pointer: str) -> str:
         """Read a value that may lie unaligned."""
-        return self.value(f"load {type}, ptr {pointer}, align 1")
+        return self.value(f"load {kind}, ptr {pointer}, align 1")
 
-    def store(self, type: str, value: str, pointer: str) -> None:
+    def store(self, kind: str, value: str, pointer: str) -> None:
         """Write a value that may lie unaligned."""
-        self.line(f"store {type} {value}, ptr {pointer}, align 1")
+        self.line(f"store {kind} {value}, ptr {pointer}, align 1")
 
     def at(self, pointer: str, offset: int | str) -> str:
         """Return a pointer some bytes further on."""
         return pointer if offset == 0 else self.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
-    def call(self, type: str, name: str, arguments: list[tuple[str, str]]) -> str:
+    def call(self, kind: str, name: str, arguments: list[tuple[str, str]]) -> str:
         """Call an intrinsic that gives a value, and declare it."""
-        self._declarations.add(f"declare {type} @{name}({', '.join(kind for kind, _ in arguments)})")
-        return self.value(f"call {type} @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})")
+        self._declarations.add(f"declare {kind} @{name}({', '.join(given for given, _ in arguments)})")
+        return self.value(f"call {kind} @{name}({', '.join(f'{given} {value}' for given, value in arguments)})")
 
     def copy(self, target: str, source: str, size: int | str) -> None:
         """Copy bytes between memories that do not overlap."""

@@ -48,19 +48,21 @@ class _MethodDefinition(ctypes.Structure):
 def fixed_entry(code: NativeCode) -> Callable[[object, int], bytes]:
     """Return a builtin `convert(source, count) -> bytes` around a routine for fixed records.
 
-    The routine is `i64 (ptr source, i64 source_bytes, ptr target, i64 count)`; with a null target it only tells how many
-    bytes the target must have.
+    The routine is `i64 (ptr source, i64 source_bytes, ptr target, i64 count)`; with a null target it only tells how
+    many bytes the target must have.
     """
-    return _builtin(_definitions()[0], code)
+    builtin: Callable[[object, int], bytes] = _builtin(_definitions()[0], code)
+    return builtin
 
 
 def variable_entry(code: NativeCode) -> Callable[[object, object, int, int], bytes]:
     """Return a builtin `convert(source, bounds, count, capacity) -> bytes` around a routine for variable records.
 
-    The routine is `i64 (ptr source, i64 source_bytes, ptr bounds, i64 bounds_bytes, ptr target, i64 capacity, i64 count)`
-    and returns how many bytes of the target it has written.
+    The routine is `i64 (ptr source, i64 source_bytes, ptr bounds, i64 bounds_bytes, ptr target, i64 capacity,
+    i64 count)` and returns how many bytes of the target it has written.
     """
-    return _builtin(_definitions()[1], code)
+    builtin: Callable[[object, object, int, int], bytes] = _builtin(_definitions()[1], code)
+    return builtin
 
 
 def _builtin(definition: _MethodDefinition, code: NativeCode) -> Any:  # noqa: ANN401 - ctypes has no types for it
@@ -223,7 +225,9 @@ run:
   %bounds_length_at = getelementptr i8, ptr %bounds, i64 16
   %bounds_length = load i64, ptr %bounds_length_at
   %target = call ptr @PyBytes_AsString(ptr %bytes)
-  %result = call i64 %routine(ptr %source, i64 %length, ptr %bounds_source, i64 %bounds_length, ptr %target, i64 %size, i64 %count)
+  %result = call i64 %routine(
+    ptr %source, i64 %length, ptr %bounds_source, i64 %bounds_length, ptr %target, i64 %size, i64 %count
+  )
   call void @PyBuffer_Release(ptr %bounds)
   call void @PyBuffer_Release(ptr %view)
   %made = call ptr @finish(ptr %bytes, i64 %result)

@@ -4,8 +4,8 @@ Code is written as LLVM assembly text (building it through an object model costs
 optimised, compiled to an object and linked by a just-in-time linker of its own: a shared one keeps about 8 KB for every
 library that was dropped, and most code here lives as long as a subscription.
 
-The linker resolves *any* symbol of the process, `system` included. So before anything is linked, each declaration in the
-module must be on the whitelist: the intrinsics of LLVM and the few functions of CPython that entry points call.
+The linker resolves *any* symbol of the process, `system` included. So before anything is linked, each declaration in
+the module must be on the whitelist: the intrinsics of LLVM and the few functions of CPython that entry points call.
 """
 
 import itertools

@@ -40,7 +40,7 @@ def _fields(columns: "pyarrow.Schema | pyarrow.StructType", place: str) -> list[
 
 
 def _field(name: str, kind: "pyarrow.DataType", nullable: bool, place: str) -> Field:
-    import pyarrow.types as is_  # noqa: PLC0415 - see read_schema
+    import pyarrow.types as is_
 
     if is_.is_dictionary(kind):
         return _field(name, kind.value_type, nullable, place)
@@ -63,7 +63,7 @@ def _field(name: str, kind: "pyarrow.DataType", nullable: bool, place: str) -> F
 
 
 def _number(name: str, kind: "pyarrow.DataType", place: str) -> Field:
-    import pyarrow.types as is_  # noqa: PLC0415 - see read_schema
+    import pyarrow.types as is_
 
     if is_.is_boolean(kind):
         return Field(name, Kind.BOOL, 1)

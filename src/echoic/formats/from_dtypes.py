@@ -5,7 +5,7 @@ memory is sent as it lies. NumPy allows a byte order per field; a record has one
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -13,6 +13,9 @@ from echoic.errors import FormatError
 from echoic.formats.architecture import NATIVE, ByteOrder
 from echoic.formats.fields import Field, Kind
 from echoic.formats.format import Format, reads_types
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["read_dtype", "scalar_field"]
 
@@ -36,7 +39,7 @@ def _format_of(declared: "numpy.dtype[Any]") -> Format:
     return _record(declared, "Record", orders.pop() if orders else NATIVE.byte_order)
 
 
-def scalar_field(name: str, dtype: "numpy.dtype[numpy.generic]", place: str) -> Field:
+def scalar_field(name: str, dtype: "numpy.dtype[Any]", place: str) -> Field:
     """Return an unplaced field for a NumPy scalar type.
 
     Raises:
@@ -51,7 +54,7 @@ def scalar_field(name: str, dtype: "numpy.dtype[numpy.generic]", place: str) -> 
     return Field(name, kind, dtype.itemsize)
 
 
-def _orders(dtype: "numpy.dtype[numpy.generic]", found: set[ByteOrder]) -> None:
+def _orders(dtype: "numpy.dtype[Any]", found: set[ByteOrder]) -> None:
     for name in dtype.names or ():
         base = dtype[name].base
         if base.names is not None:
@@ -62,15 +65,15 @@ def _orders(dtype: "numpy.dtype[numpy.generic]", found: set[ByteOrder]) -> None:
             found.add(foreign if swapped else NATIVE.byte_order)
 
 
-def _record(dtype: "numpy.dtype[numpy.generic]", name: str, order: ByteOrder) -> Format:
+def _record(dtype: "numpy.dtype[Any]", name: str, order: ByteOrder) -> Format:
     fields = []
-    natural = all(offset % sub.alignment == 0 for sub, offset, *_ in (dtype.fields or {}).values())
-    alignment = max((sub.alignment for sub, *_ in (dtype.fields or {}).values()), default=1)
+    members: Mapping[str, Any] = dtype.fields or {}
+    natural = all(offset % sub.alignment == 0 for sub, offset, *_ in members.values())
+    alignment = max((sub.alignment for sub, *_ in members.values()), default=1)
     if not natural or dtype.itemsize % alignment:
         alignment = 1
     for member in dtype.names or ():
-        details = (dtype.fields or {})[member]
-        sub, offset = details[0], details[1]
+        sub, offset, *_ = members[member]
         base, shape = sub.base, sub.shape
         if base.names is not None:
             record = _record(base, member, order)

@@ -153,7 +153,7 @@ class _Planner:
         return _merged(moves, target)
 
     def _sized_fields(self, by_name: dict[str, Field], target: Format, path: str) -> dict[str, str | None]:
-        """Return the sizing fields of the target that its arrays will set: by whose length, None when all are absent."""
+        """Return the sizing fields that the target's arrays will set: by whose length, None when all are absent."""
         sized: dict[str, str | None] = {}
         for name in {field.sizing for field in target.fields if field.sizing}:
             arrays = [field.name for field in target.fields if field.sizing == name]
@@ -228,7 +228,7 @@ class _Planner:
             return []
         if not _widens(read, write) and not (self.narrow and write.kind is not Kind.BOOL):
             self.problems.append(
-                f"`{sent.spelling}` does not fit `{field.spelling}` (pass narrow=True to accept saturation) - at `{path}`"
+                f"`{sent.spelling}` does not fit `{field.spelling}` (narrow=True accepts saturation) - at `{path}`"
             )
         same = (read.kind, read.size) == (write.kind, write.size)
         if same and (read.byte_order == write.byte_order or read.size == 1):

@@ -34,7 +34,7 @@ class Registry:
         if known is None:
             if len(self._formats) >= self._formats_max:
                 raise LimitExceededError(
-                    f"cannot add `{format.name}`: the registry has {len(self._formats)} formats, limit is {self._formats_max}"
+                    f"cannot add `{format.name}`: {len(self._formats)} formats are known, limit is {self._formats_max}"
                 )
             self._formats[format.token] = known = format
         elif known != format:

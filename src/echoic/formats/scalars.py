@@ -75,7 +75,7 @@ PYTHON_SCALARS: Final[dict[object, ScalarType]] = {
 if TYPE_CHECKING:
     # A type checker cannot read numbers in brackets; it sees the element type. For an exact static type write
     # `Annotated[NDArray[np.float64], Array[float64, 37, 253]]`, which means the same at run time.
-    Array = Annotated
+    from typing import Annotated as Array
 else:
 
     class Array:

@@ -4,11 +4,11 @@ Arrow has columns where a record has bytes, so byte order, offsets and padding h
 nesting and arrays do. The schema carries the descriptor as metadata: going to Arrow and back gives the same format,
 enumerations and sizing fields included.
 
-    float64[37][253] -> fixed_size_list<fixed_size_list<double>[253]>[37]     string -> utf8     char[16] -> fixed binary
-    float32[n]       -> list<float>                                           Cell   -> struct   enum    -> its integer
+    float64[37][253] -> fixed_size_list<fixed_size_list<double>[253]>[37]     string -> utf8    char[16] -> fixed binary
+    float32[n]       -> list<float>                                           Cell   -> struct  enum     -> its integer
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from echoic.formats.fields import Field, Kind
 
@@ -24,41 +24,48 @@ DESCRIPTOR_KEY: Final = b"echoic.descriptor"
 
 def schema_of(format: "Format") -> "pyarrow.Schema":
     """Return the schema of `format`."""
-    import pyarrow  # noqa: PLC0415 - takes 100 ms to import, and most programs never ask
+    import pyarrow
 
-    return pyarrow.schema(_fields(format, pyarrow), metadata={DESCRIPTOR_KEY: format.descriptor})
-
-
-def _fields(format: "Format", arrow: "type[pyarrow]") -> "list[pyarrow.Field]":
-    return [arrow.field(field.name, _type(field, arrow), nullable=field.optional) for field in format.fields]
+    return pyarrow.schema(_fields(format), metadata={DESCRIPTOR_KEY: format.descriptor})
 
 
-def _type(field: Field, arrow: "type[pyarrow]") -> "pyarrow.DataType":
+def _fields(format: "Format") -> "list[pyarrow.Field[Any]]":
+    import pyarrow
+
+    return [pyarrow.field(field.name, _type(field), nullable=field.optional) for field in format.fields]
+
+
+def _type(field: Field) -> Any:  # noqa: ANN401 - some Arrow type
+    import pyarrow
+
     dimensions = list(field.dimensions)
     if field.kind is Kind.CHAR and dimensions and isinstance(dimensions[-1], int):
-        kind = arrow.binary(dimensions.pop())
+        kind: Any = pyarrow.binary(dimensions.pop())  # type: ignore[arg-type] # checked in the line above
     else:
-        kind = _element(field, arrow)
+        kind = _element(field)
     for dimension in reversed(dimensions):
-        item = arrow.field("item", kind, nullable=False)
-        kind = arrow.list_(item, dimension) if isinstance(dimension, int) else arrow.list_(item)
+        item = pyarrow.field("item", kind, nullable=False)
+        kind = pyarrow.list_(item, dimension) if isinstance(dimension, int) else pyarrow.list_(item)
     return kind
 
 
-def _element(field: Field, arrow: "type[pyarrow]") -> "pyarrow.DataType":
+def _element(field: Field) -> Any:  # noqa: ANN401 - some Arrow type
+    import pyarrow
+
     if field.record is not None:
-        return arrow.struct(_fields(field.record, arrow))
+        return pyarrow.struct(_fields(field.record))
     signed = field.enumeration.signed if field.enumeration else field.kind is Kind.INT
     match field.kind:
         case Kind.FLOAT:
-            return arrow.float32() if field.size == 4 else arrow.float64()
+            return pyarrow.float32() if field.size == 4 else pyarrow.float64()
         case Kind.BOOL:
-            return arrow.bool_()
+            return pyarrow.bool_()
         case Kind.CHAR:
-            return arrow.binary(1)
+            return pyarrow.binary(1)
         case Kind.STRING:
-            return arrow.string()
+            return pyarrow.string()
         case Kind.BYTES:
-            return arrow.binary()
+            return pyarrow.binary()
         case _:
-            return arrow.type_for_alias(f"{'int' if signed else 'uint'}{field.size * 8}")
+            name: Any = f"{'int' if signed else 'uint'}{field.size * 8}"
+            return pyarrow.type_for_alias(name)

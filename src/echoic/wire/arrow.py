@@ -35,7 +35,8 @@ def c_stream(batch: "pyarrow.RecordBatch", requested_schema: object) -> object:
     """Return a batch as a stream of Arrow's C interface."""
     import pyarrow
 
-    return pyarrow.Table.from_batches([batch]).__arrow_c_stream__(requested_schema)
+    table: Any = pyarrow.Table.from_batches([batch])
+    return table.__arrow_c_stream__(requested_schema)
 
 
 def to_record_batch(format: Format, records: memoryview, bounds: Sequence[int]) -> "pyarrow.RecordBatch":
@@ -107,7 +108,8 @@ def _fixed_column(field: Field, values: Array, kind: "pyarrow.DataType") -> "pya
     else:
         flat = numpy.ascontiguousarray(values).reshape(-1)
         array = pyarrow.array(flat.astype(flat.dtype.newbyteorder("="), copy=False))
-    return _nested(array, kind)
+    made: pyarrow.Array[Any] = _nested(array, kind)
+    return made
 
 
 def _innermost(kind: Any, depth: int) -> Any:  # noqa: ANN401 - pyarrow's types
@@ -133,8 +135,8 @@ def _variable_columns(
     format: Format,
     columns: Columns,
     fixed: Array,
-    schema: Any,
-    path: str,  # noqa: ANN401 - schema or struct type
+    schema: Any,  # noqa: ANN401 - a schema or a struct type
+    path: str,
 ) -> "list[pyarrow.Array[Any]]":
     import pyarrow
 
@@ -176,8 +178,8 @@ def _vector_column(
     columns: Columns,
     slots: Array,
     sizing: Array | None,
-    kind: Any,
-    path: str,  # noqa: ANN401
+    kind: Any,  # noqa: ANN401 - an Arrow list type
+    path: str,
 ) -> "pyarrow.Array[Any]":
     import pyarrow
 
@@ -194,7 +196,9 @@ def _vector_column(
     flat = numpy.frombuffer(b"".join(blocks), dtype)
     values = _fixed_column(inner, flat, kind.value_type)
     offsets = numpy.concatenate(([0], numpy.cumsum(lengths))).astype(numpy.int32)
-    return pyarrow.ListArray.from_arrays(pyarrow.array(offsets), values, type=kind)
+    places: Any = pyarrow.array(offsets)
+    made: pyarrow.Array[Any] = pyarrow.ListArray.from_arrays(places, values, type=kind)
+    return made
 
 
 def from_record_batch(format: Format, batch: "pyarrow.RecordBatch") -> tuple[list[Buffer], Sequence[int] | None]:
@@ -217,7 +221,7 @@ def from_record_batch(format: Format, batch: "pyarrow.RecordBatch") -> tuple[lis
     result = numpy.zeros(batch.num_rows, format.dtype)
     for field in format.fields:
         _fill(result[field.name], field, batch.column(field.name), f"{format.name}.{field.name}")
-    return [memoryview(result.view(numpy.uint8)) if result.size else b""], None
+    return [result.view(numpy.uint8).data if result.size else b""], None
 
 
 def _fill(target: Array, field: Field, column: Any, path: str) -> None:  # noqa: ANN401 - pyarrow's types

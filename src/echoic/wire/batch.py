@@ -39,9 +39,9 @@ unpack_header: Final = HEADER.unpack_from
 class Batch(msgspec.Struct, eq=False, gc=False):
     """Records of one format. Iterating gives objects, `array` NumPy, `arrow` a RecordBatch, `buffers` the wire.
 
-    Use `Batch.of` or `parse_batch` to make one. `pieces` are the records one after the other, cut anywhere, or None while
-    they are still inside `payload`; `offsets` are where the records of a variable format begin and end, unchecked (an
-    array, as received) or checked (a list). It is a Struct because one is made for every received frame.
+    Use `Batch.of` or `parse_batch` to make one. `pieces` are the records one after the other, cut anywhere, or None
+    while they are still inside `payload`; `offsets` are where the records of a variable format begin and end, unchecked
+    (an array, as received) or checked (a list). It is a Struct because one is made for every received frame.
     """
 
     format: Format
@@ -223,7 +223,7 @@ def _of_array(array: "numpy.ndarray[Any, Any]", declared: object | None) -> Batc
     """Make a batch whose records are the array's memory, converted only when the declared type is another."""
     format = Format.of(array.dtype)
     flat = numpy.ascontiguousarray(array).reshape(-1)
-    pieces: list[Buffer] = [memoryview(flat.view(numpy.uint8))] if flat.size else [b""]
+    pieces: list[Buffer] = [flat.view(numpy.uint8).data] if flat.size else [b""]
     batch = Batch(format, flat.size, pieces)
     return batch if declared is None else batch.to(declared)
 

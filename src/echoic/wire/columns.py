@@ -79,7 +79,7 @@ class Columns:
         return memory[places].view(self._format.dtype).reshape(-1)
 
     def _claim(self, slots: Array, step: int, alignment: int, path: str, *, tail: int = 0) -> tuple[Array, Array]:
-        """Check one slot of every record, as `slots.SlotReader` does; return where blocks begin and how long they are."""
+        """Check one slot of every record, as `slots.SlotReader` does; return where blocks begin and their lengths."""
         offsets, lengths = slots["offset"].astype(numpy.int64), slots["length"].astype(numpy.int64)
         present = offsets != 0
         self._remaining = self._remaining - lengths * step

@@ -131,7 +131,7 @@ def _check_bounds(emit: Emitter) -> str:
     emit.require(emit.value(f"icmp sge i64 %bounds_bytes, {bounds_bytes}"), MALFORMED)
     first = emit.load("i32", "%bounds")
     emit.require(emit.value(f"icmp eq i32 {first}, 0"), MALFORMED)
-    last = emit.load("i32", emit.at("%bounds", emit.value(f"mul nuw nsw i64 %count, 4")))
+    last = emit.load("i32", emit.at("%bounds", emit.value("mul nuw nsw i64 %count, 4")))
     whole = emit.value(f"zext i32 {last} to i64")
     emit.require(emit.value(f"icmp eq i64 {whole}, %source_bytes"), MALFORMED)
     return bounds_bytes
@@ -158,8 +158,8 @@ class _Moves:
     """Writes moves.
 
     For records with a variable part: `record` is where the source record starts, `record_bytes` its length; `made` is
-    where the target record starts, `room` how many bytes may follow there. Two stack variables go along: `end`, how long
-    the target record has become, and `remaining`, how many bytes the blocks of the source record may still claim.
+    where the target record starts, `room` how many bytes may follow there. Two stack variables go along: `end`, how
+    long the target record has become, and `remaining`, how many bytes the blocks of the source record may still claim.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class NativeConversion:
             LimitExceededError: The result would have too many bytes.
         """
         bytes_max = self._bytes_max
-        starts = bounds if isinstance(bounds, numpy.ndarray) else numpy.asarray(bounds, numpy.uint32)
+        starts = numpy.asarray(bounds, numpy.uint32)
         head = -(-4 * (count + 1) // 8) * 8
         capacity = head + count * (self._target.size + 16) + 2 * len(records)
         while True:
@@ -97,8 +97,7 @@ class NativeLocator:
         Raises:
             ValueError: A record is malformed; the walking reader can tell how.
         """
-        starts = bounds if isinstance(bounds, numpy.ndarray) else numpy.asarray(bounds, numpy.uint32)
-        return self._locate(records, starts, count, count * self._size)
+        return self._locate(records, numpy.asarray(bounds, numpy.uint32), count, count * self._size)
 
 
 def _count(moves: tuple[Move, ...]) -> int:

@@ -80,7 +80,7 @@ class NumpyConversion:
         if count:
             left = _Side(numpy.frombuffer(records, numpy.uint8), 0, (source.size,))
             self._apply(self._matching.moves, left, _Side(result, 0, (target.size,)), (count,), None)
-        return memoryview(result)
+        return result.data
 
     def convert_variable(
         self, records: memoryview, bounds: Sequence[int], count: int, bytes_max: int
@@ -203,7 +203,7 @@ def cast(values: Any, read: Number, write: Number) -> Any:  # noqa: ANN401 - Num
     """Return numbers of one kind as another: integers saturate, fractions are cut off, NaN becomes 0."""
     if read.kind is Kind.BOOL:
         return values != 0
-    if write.kind is Kind.FLOAT or read.kind is write.kind is Kind.FLOAT:
+    if write.kind is Kind.FLOAT:
         with numpy.errstate(over="ignore", invalid="ignore"):
             return values.astype(_dtype(write))
     low, high = write.limits

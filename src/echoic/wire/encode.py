@@ -246,7 +246,7 @@ def _round_up(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _fit(value: bytes, width: int) -> bytes:
+def _fit(value: object, width: int) -> bytes:
     """Return a char array for `struct`, which would cut a longer one without a word."""
     if not isinstance(value, bytes) or len(value) > width:
         raise ValueError

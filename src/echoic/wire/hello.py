@@ -1,6 +1,6 @@
-"""The first frame on every connection: who speaks, which protocol, what can be relied on.
+r"""The first frame on every connection: who speaks, which protocol, what can be relied on.
 
-    payload := magic "ECHOIC\\r\\n" | msgpack map {version, minor, features, payload_bytes_max, name}
+    payload := magic "ECHOIC\r\n" | msgpack map {version, minor, features, payload_bytes_max, name}
 
 The magic is the first thing a stranger sends, so a wrong port is told apart from a broken peer at once, and the line
 end in it shows a transfer in text mode (the trick of PNG). Peers with the same `version` understand each other; `minor`

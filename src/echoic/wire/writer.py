@@ -120,7 +120,7 @@ class RecordWriter:
         array: Any = field_of(value, field.name, self._path)
         if told != len(array):
             raise EncodeError(
-                f"`{field.sizing}` says {told!r} elements, `{field.name}` has {len(array)} - at `{self._path}.{field.name}`"
+                f"`{field.sizing}` says {told!r} elements, there are {len(array)} - at `{self._path}.{field.name}`"
             )
 
     def _field_writer(self, field: Field, path: str) -> FieldWriter:
@@ -332,7 +332,7 @@ def _cast(given: "numpy.ndarray[Any, Any]", dtype: "numpy.dtype[Any]", path: str
 
 def bytes_of(array: "numpy.ndarray[Any, Any]") -> memoryview:
     """Return the memory of a contiguous array, not a copy of it."""
-    return memoryview(array.reshape(-1).view(numpy.uint8)) if array.size else memoryview(b"")
+    return array.reshape(-1).view(numpy.uint8).data if array.size else memoryview(b"")
 
 
 def _large(field: Field) -> bool:

@@ -1,0 +1,204 @@
+"""Hostile frames: what a stranger, a broken disk or a clever attacker might send.
+
+A fuzzer that changes bytes of a finished frame tests little but the checksum. This one works *below* it: it changes the
+payload (bits, bytes, lengths, splices of two payloads, truncation, boundary numbers where integers stand) and then
+seals the frame again, so that every mutation reaches the parser it was made for. A smaller share is damaged after sealing.
+
+Whatever arrives is taken apart in every way the product has: descriptors, batches as objects (generated and walking),
+as another type (NumPy and native), as Arrow. Two outcomes are right: an error from the declared tree, or objects, and
+then the same objects from both decoders. Everything else is a finding, with the bytes that show it.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
+from typing import Final
+
+import msgspec
+
+from echoic.errors import EchoicError
+from echoic.formats import ARCHITECTURES, Format, Registry
+from echoic.testing.samples import Everything, Mean, Station, Trade, WindField, sample_events
+from echoic.wire import (
+    Batch,
+    Conversion,
+    FrameKind,
+    FrameReader,
+    Hello,
+    decode_formats,
+    decode_hello,
+    decoder_of,
+    encode_formats,
+    encode_frame,
+    encode_hello,
+    parse_batch,
+)
+
+__all__ = ["Finding", "FrameFuzzer", "FuzzReport"]
+
+BOUNDARIES: Final = (0, 1, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF8, 0xFFFFFFFF)
+DAMAGE_AFTER_SEALING: Final = 0.1
+ARROW_SHARE: Final = 0.05
+FINDINGS_MAX: Final = 20
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Input that was neither decoded nor refused as declared."""
+
+    number: int
+    kind: str
+    error: str
+    data: bytes
+
+
+class FuzzReport(msgspec.Struct, frozen=True):
+    """What became of the frames."""
+
+    frames: int
+    accepted: int
+    refused: dict[str, int]
+    findings: list[Finding]
+
+
+class FrameFuzzer:
+    """Mutates sample frames with a seeded generator and feeds them to every parser below the frame."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._registry = Registry()
+        self._samples = list(self._make_samples())
+        self._conversions = self._make_conversions()
+        self._refused: Counter[str] = Counter()
+        self._accepted = self._frames = 0
+        self._findings: list[Finding] = []
+
+    def run(self, count: int) -> FuzzReport:
+        """Try `count` frames more and return what became of all so far."""
+        for _ in range(count):
+            kind, data = self._next_frame()
+            self._frames += 1
+            try:
+                self._take(data)
+                self._accepted += 1
+            except EchoicError as error:
+                self._refused[type(error).__name__] += 1
+            except Exception as error:  # noqa: BLE001 - what the fuzzer is looking for
+                self._findings.append(Finding(self._frames, kind.name, repr(error), data))
+                if len(self._findings) >= FINDINGS_MAX:
+                    break
+        return FuzzReport(self._frames, self._accepted, dict(self._refused), list(self._findings))
+
+    def _make_samples(self) -> Iterator[tuple[FrameKind, bytes]]:
+        yield FrameKind.HELLO, encode_hello(Hello(features=("checksum", "batch"), name="sample"))
+        for events in sample_events():
+            batch = Batch.of(events)
+            for name in ("x86_64", "sparc32", "i386", "packed"):
+                here = batch.to(batch.format.on(ARCHITECTURES[name]))
+                self._registry.add(here.format)
+                yield FrameKind.EVENTS, b"".join(here.buffers())
+                yield FrameKind.FORMATS, encode_formats([here.format])
+
+    def _make_conversions(self) -> dict[int, list[tuple[object, Conversion]]]:
+        """Prepare, for each sample format, the way to its own class, by NumPy and by native code."""
+        found: dict[int, list[tuple[object, Conversion]]] = {}
+        for declared in (Trade, Mean, Station, WindField, Everything):
+            native = Format.of(declared)
+            decoder_of(declared).compile()
+            for name in ("sparc32", "i386", "packed"):
+                source = native.on(ARCHITECTURES[name])
+                compiled = Conversion(source, native)
+                compiled.compile()
+                found[source.token] = [(declared, Conversion(source, native)), (declared, compiled)]
+        return found
+
+    def _next_frame(self) -> tuple[FrameKind, bytes]:
+        kind, sample = self._random.choice(self._samples)
+        payload = bytearray(sample)
+        for _ in range(self._random.choice((1, 1, 1, 2, 4))):
+            self._random.choice(self._mutations)(self, payload)
+        channel = self._random.getrandbits(32)
+        frame = bytearray(b"".join(encode_frame(kind, [payload], channel=channel, checked=True)))
+        if self._random.random() < DAMAGE_AFTER_SEALING:
+            self._random.choice(self._mutations)(self, frame)
+        return kind, bytes(frame)
+
+    def _flip_bit(self, data: bytearray) -> None:
+        if data:
+            data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
+
+    def _set_byte(self, data: bytearray) -> None:
+        if data:
+            data[self._random.randrange(len(data))] = self._random.randrange(256)
+
+    def _set_number(self, data: bytearray) -> None:
+        """Put a boundary number where a u32 may stand, in either byte order."""
+        if len(data) >= 4:
+            at = self._random.randrange(0, len(data) - 3, 4)
+            struct.pack_into(self._random.choice("<>") + "I", data, at, self._random.choice(BOUNDARIES))
+
+    def _truncate(self, data: bytearray) -> None:
+        del data[self._random.randrange(len(data) + 1) :]
+
+    def _splice(self, data: bytearray) -> None:
+        """Continue with a piece of another sample."""
+        other = self._random.choice(self._samples)[1]
+        start = self._random.randrange(len(other) + 1)
+        data[self._random.randrange(len(data) + 1) :] = other[start:]
+
+    def _repeat(self, data: bytearray) -> None:
+        if data:
+            start = self._random.randrange(len(data))
+            data[start:start] = data[start : start + self._random.randrange(1, 64)]
+
+    _mutations: tuple[Callable[["FrameFuzzer", bytearray], None], ...] = (
+        _flip_bit,
+        _flip_bit,
+        _set_byte,
+        _set_number,
+        _set_number,
+        _truncate,
+        _splice,
+        _repeat,
+    )
+
+    def _take(self, data: bytes) -> None:
+        for frame in FrameReader(checked=True).receive(data):
+            match frame.kind:
+                case FrameKind.HELLO:
+                    decode_hello(frame.payload)
+                case FrameKind.FORMATS:
+                    for format in decode_formats(frame.payload, Registry()):
+                        format.describe()
+                case FrameKind.EVENTS:
+                    self._take_batch(parse_batch(frame.payload, self._registry))
+                case _:
+                    pass  # a flipped bit made it a kind without a parser
+
+    def _take_batch(self, batch: Batch) -> None:
+        conversions = self._conversions.get(batch.format.token, [])
+        made = [_outcome(partial(_converted, batch, declared, way)) for declared, way in conversions]
+        if len({repr(outcome) for outcome in made}) > 1:
+            raise AssertionError(f"NumPy and native conversion differ for `{batch.format.name}`: {made}")
+        decoder = decoder_of(batch.format)
+        fast = _outcome(lambda: repr(batch.events()))
+        careful = _outcome(lambda: repr(list(decoder.walk(batch.records, batch.bounds))))
+        if fast != careful:
+            raise AssertionError(f"the two decoders differ for `{batch.format.name}`: {fast} and {careful}")
+        if self._random.random() < ARROW_SHARE:
+            batch.arrow.validate(full=True)
+        batch.events()  # refuses once more, so that the refusal is counted
+
+
+def _converted(batch: Batch, declared: object, way: Conversion) -> str:
+    records, bounds = way.convert(batch.records, batch.bounds, batch.count)
+    return repr(Batch(Format.of(declared), batch.count, [records], bounds, decoder_of(declared)).events())
+
+
+def _outcome(action: Callable[[], object]) -> object:
+    """Return what an action gives, or the name of the declared error with which it refuses."""
+    try:
+        return action()
+    except EchoicError as error:
+        return type(error).__name__

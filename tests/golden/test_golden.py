@@ -1,0 +1,87 @@
+"""The committed vectors against the program, in both directions."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from echoic.errors import EchoicError, MalformedBatchError
+from echoic.formats import Format, Registry
+from echoic.wire import FrameReader, decode_hello, parse_batch
+from tests.golden import make
+
+VECTORS: dict[str, list[dict[str, Any]]] = json.loads(make.GOLDEN.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def registry() -> Registry:
+    known = Registry()
+    for vector in VECTORS["formats"]:
+        known.add_descriptor(bytes.fromhex(vector["descriptor"]))
+    return known
+
+
+def named(kind: str) -> list[Any]:
+    return [pytest.param(vector, id=vector.get("name") or vector.get("why") or "") for vector in VECTORS[kind]]
+
+
+def test_the_program_still_writes_the_committed_vectors() -> None:
+    assert make.text() == make.GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("vector", named("frames"))
+def test_a_golden_frame_is_read_as_described(vector: dict[str, Any]) -> None:
+    (frame,) = FrameReader(checked=vector["checked"]).receive(bytes.fromhex(vector["bytes"]))
+    assert (frame.kind, frame.channel, frame.payload.hex()) == (vector["kind"], vector["channel"], vector["payload"])
+
+
+def test_the_golden_frames_are_read_as_one_stream_in_pieces_of_one_byte() -> None:
+    reader = FrameReader()
+    stream = bytes.fromhex("".join(vector["bytes"] for vector in VECTORS["frames"]))
+    frames = [frame for at in range(len(stream)) for frame in reader.receive(stream[at : at + 1])]
+    assert [frame.payload.hex() for frame in frames] == [vector["payload"] for vector in VECTORS["frames"]]
+
+
+@pytest.mark.parametrize("vector", VECTORS["hellos"])
+def test_a_golden_hello_is_read_as_described(vector: dict[str, Any]) -> None:
+    hello = decode_hello(bytes.fromhex(vector["payload"]))
+    assert [hello.version, hello.minor, list(hello.features), hello.payload_bytes_max, hello.name] == [
+        vector[key] for key in ("version", "minor", "features", "payload_bytes_max", "name")
+    ]
+
+
+@pytest.mark.parametrize("vector", named("formats"))
+def test_a_golden_descriptor_has_the_described_layout_and_token(vector: dict[str, Any]) -> None:
+    format = Format.from_descriptor(bytes.fromhex(vector["descriptor"]))
+    assert f"{format.token:016x}" == vector["token"]
+    assert [[path, field.spelling, field.offset] for path, field in format.walk()] == vector["layout"]
+
+
+@pytest.mark.parametrize("vector", named("batches"))
+def test_a_golden_batch_has_the_described_events(vector: dict[str, Any], registry: Registry) -> None:
+    batch = parse_batch(bytes.fromhex(vector["payload"]), registry)
+    events = [
+        {field.name: make.value(getattr(record, field.name), field) for field in batch.format.fields}
+        for record in batch.events()
+    ]
+    assert f"{batch.format.token:016x}" == vector["token"]
+    assert events == vector["events"]
+
+
+@pytest.mark.parametrize("vector", named("malformed"))
+def test_a_malformed_golden_batch_is_refused(vector: dict[str, Any], registry: Registry) -> None:
+    with pytest.raises(MalformedBatchError):
+        parse_batch(bytes.fromhex(vector["payload"]), registry).events()
+
+
+def test_a_batch_of_an_unknown_format_is_refused() -> None:
+    with pytest.raises(EchoicError, match=VECTORS["batches"][0]["token"]):
+        parse_batch(bytes.fromhex(VECTORS["batches"][0]["payload"]), Registry())
+
+
+def test_the_vectors_contain_what_is_easily_read_wrongly() -> None:
+    events = json.dumps(VECTORS["batches"], ensure_ascii=False)
+    for hard in ("nan", "-inf", str(2**64 - 1), str(-(2**63)), str(2**53 + 1), "Zürich", "null"):
+        assert hard in events
+    assert math.copysign(1, VECTORS["batches"][0]["events"][1]["price"]) < 0
