@@ -10,6 +10,7 @@ import math
 import struct
 from pathlib import Path
 
+import msgspec
 import numpy
 
 from echoic.formats import (
@@ -96,6 +97,16 @@ class WindField:
     data: bytes
 
 
+@event
+class Lists:
+    """Arrays behind C pointers: the sizing field stands behind the array it sizes."""
+
+    cells: Array[int16, "n", 2]
+    names: Array[str, "n"]
+    n: uint8
+
+
+LISTS = [Lists([[1, -2], [3, -4]], ["a", "bc"], 2), Lists([], [], 0)]
 TICKS = [Tick(1, 75.5, -100, 7, last=False), Tick(2**53 + 1, -0.0, 2**31 - 1, 65535, last=True)]
 TRADES = [
     Trade("IBM", 75.5, 100),
@@ -128,6 +139,8 @@ def samples() -> dict[str, Batch]:
         batches[f"{name}, {machine}"] = batches[name].to(batches[name].format.on(ARCHITECTURES[machine]))
     pointers = ARCHITECTURES["sparc32"].with_pointers()
     batches["trades, sparc32 with pointers"] = batches["trades"].to(batches["trades"].format.on(pointers))
+    pointers = ARCHITECTURES["ppc64"].with_pointers()
+    batches["lists, ppc64 with pointers"] = Batch.of(LISTS).to(Format.of(Lists).on(pointers))
     batches["no trades"] = Batch.of([], Trade).to(batches["trades"].format)
     return batches
 
@@ -166,33 +179,102 @@ def frame_vector(name: str, kind: FrameKind, payload: bytes, *, channel: int, ch
     return {"name": name, "bytes": data.hex(), **about}
 
 
-def malformed_vectors(trades: Batch) -> list[dict[str, object]]:
-    """Break one number of the batch of trades at a time."""
-    good = b"".join(trades.buffers())
-    offsets, records = 16, 32
+def malformed_batches(batches: dict[str, Batch]) -> list[dict[str, object]]:
+    """Break one number of a good batch at a time."""
 
-    def broken(why: str, at: int, letters: str, *numbers: int) -> dict[str, object]:
-        data = bytearray(good)
+    def broken(why: str, name: str, at: int, letters: str, *numbers: int) -> dict[str, object]:
+        data = bytearray(b"".join(batches[name].buffers()))
         struct.pack_into("<" + letters, data, at, *numbers)
-        return {"why": why, "token": f"{trades.format.token:016x}", "payload": data.hex()}
+        return {"why": why, "token": f"{batches[name].format.token:016x}", "payload": data.hex()}
+
+    def cut(why: str, name: str, data: bytes) -> dict[str, object]:
+        return {"why": why, "token": f"{batches[name].format.token:016x}", "payload": data.hex()}
+
+    trades, ticks = b"".join(batches["trades"].buffers()), b"".join(batches["ticks"].buffers())
+    offsets, record = 16, 32  # of trades
+    wind = 32  # where the first wind field starts; its slots: samples at 64, cells at 72, n at 8
+    pointers = "trades, sparc32 with pointers"
+    return [
+        broken("the count is wrong", "trades", 8, "I", 4),
+        broken("the flags are wrong", "trades", 12, "I", 0),
+        broken("unknown flags are set", "trades", 12, "I", 3),
+        broken("the first offset is not 0", "trades", offsets, "I", 8),
+        broken("the last offset is past the end", "trades", offsets + 12, "I", len(trades)),
+        broken("the last offset is before the end", "trades", offsets + 12, "I", len(trades) - record - 8),
+        broken("an offset is not a multiple of 8", "trades", offsets + 4, "I", 44),
+        broken("a record is shorter than its fixed part", "trades", offsets + 4, "I", 8),
+        broken("a slot points past the end of its record", "trades", record, "I", 4096),
+        broken("a slot points into the fixed part", "trades", record, "I", 8),
+        broken("offset and length wrap around", "trades", record, "II", 0xFFFFFFF8, 0x10),
+        broken("a string does not end with NUL", "trades", record + 4, "I", 2),
+        broken("a null slot has a length", "trades", record + 36, "I", 3),
+        broken("a string is not UTF-8", "trades", record + 40, "B", 0xFF),
+        cut("bytes follow the last record", "trades", trades + bytes(8)),
+        cut("the header is cut", "trades", trades[:12]),
+        cut("the offsets are cut", "trades", trades[:24]),
+        cut("a fixed batch is too short", "ticks", ticks[:-8]),
+        broken("a fixed batch has the flag of a variable one", "ticks", 12, "I", 1),
+        broken("the length differs from the sizing field", "wind", wind + 8, "q", 3),
+        broken("the sizing field is negative", "wind", wind + 8, "q", -1),
+        broken("a block is misaligned", "wind", wind + 72, "I", 193),
+        broken("a pointer leads past the end", pointers, record + 3, "B", 0xFF),
+    ]
+
+
+def malformed_frames() -> list[dict[str, object]]:
+    """Break one byte of a good frame at a time."""
+    good = b"".join(encode_frame(FrameKind.EVENTS, [b"payload"], channel=7, checked=True))
+
+    def broken(why: str, at: int, letters: str, number: int) -> dict[str, object]:
+        data = bytearray(good)
+        struct.pack_into("<" + letters, data, at, number)
+        return {"why": why, "bytes": data.hex()}
 
     return [
-        broken("the count is wrong", 8, "I", 4),
-        broken("the flags are wrong", 12, "I", 0),
-        broken("the first offset is not 0", offsets, "I", 8),
-        broken("the last offset is not the end", offsets + 12, "I", 8),
-        broken("an offset is not a multiple of 8", offsets + 4, "I", 44),
-        broken("a slot points past the end of its record", records, "I", 4096),
-        broken("a slot points into the fixed part", records, "I", 8),
-        broken("offset and length wrap around", records, "II", 0xFFFFFFF8, 0x10),
-        broken("a string does not end with NUL", records + 4, "I", 2),
-        broken("a null slot has a length", records + 36, "I", 3),
-        broken("a string is not UTF-8", records + 40, "B", 0xFF),
+        broken("the length is above 16 MiB", 0, "I", 16 * 1024 * 1024 + 1),
+        broken("the kind is 0", 4, "B", 0),
+        broken("an unknown flag is set", 5, "B", 3),
+        broken("the reserved bytes are not 0", 6, "H", 1),
+        broken("the checksum is wrong", 12, "I", 0),
+        broken("the payload was changed", 16, "B", 0),
+        broken("the channel was changed", 8, "I", 8),
+    ]
+
+
+def malformed_formats() -> list[dict[str, object]]:
+    """Say in a descriptor what no descriptor may say."""
+
+    def described(why: str, *fields: list[object], size: int = 8, slots: int = 0) -> dict[str, object]:
+        rows = [list(field) for field in fields]
+        data = msgspec.msgpack.encode([1, 0, slots, [["T", 8, size, rows]]])
+        return {"why": why, "descriptor": data.hex()}
+
+    number = ["a", 1, 8, 0, [], 0, None, []]
+    good = bytes.fromhex(str(described("", number)["descriptor"]))
+    return [
+        described("there is no field"),
+        described("two fields have one name", number, ["a", 1, 8, 8, [], 0, None, []], size=16),
+        described("two fields overlap", number, ["b", 1, 8, 4, [], 0, None, []], size=16),
+        described("a field leaves the record", ["a", 1, 8, 4, [], 0, None, []]),
+        described("an int of 3 bytes", ["a", 1, 3, 0, [], 0, None, []]),
+        described("an unknown kind", ["a", 10, 8, 0, [], 0, None, []]),
+        described("unknown flags", ["a", 1, 8, 0, [], 4, None, []]),
+        described("an optional number", ["a", 1, 8, 0, [], 1, None, []]),
+        described("a name that is no identifier", ["a b", 1, 8, 0, [], 0, None, []]),
+        described("a dimension of 0", ["a", 1, 8, 0, [0], 0, None, []]),
+        described("a billion elements", ["a", 1, 8, 0, [10**9], 0, None, []]),
+        described("a sizing field that is not there", ["a", 1, 8, 0, ["n"], 0, None, []]),
+        described("a pointer to an array without a sizing field", ["a", 1, 8, 0, [""], 0, None, []], slots=2),
+        described("a record that contains itself", ["a", 9, 8, 0, [], 0, 0, []]),
+        described("a default of another type", ["a", 1, 8, 0, [], 0, None, ["text"]]),
+        described("an unknown kind of slots", number, slots=3),
+        {"why": "a version that is not 1", "descriptor": good.replace(b"\x94\x01", b"\x94\x02", 1).hex()},
         {
-            "why": "bytes follow the last record",
-            "token": f"{trades.format.token:016x}",
-            "payload": (good + bytes(8)).hex(),
+            "why": "an integer that is not in its shortest form",
+            "descriptor": good.replace(b"\x94\x01", b"\x94\xcc\x01", 1).hex(),
         },
+        {"why": "bytes after the descriptor", "descriptor": (good + b"\0").hex()},
+        {"why": "a descriptor that is cut", "descriptor": good[:-1].hex()},
     ]
 
 
@@ -217,7 +299,9 @@ def vectors() -> dict[str, object]:
         "hellos": [{"payload": encode_hello(hello).hex(), **{key: getattr(hello, key) for key in keys}}],
         "formats": [format_vector(format) for format in formats.values()],
         "batches": [batch_vector(name, batch) for name, batch in batches.items()],
-        "malformed": malformed_vectors(batches["trades"]),
+        "malformed_frames": malformed_frames(),
+        "malformed_formats": malformed_formats(),
+        "malformed": malformed_batches(batches),
     }
 
 

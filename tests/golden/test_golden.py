@@ -2,11 +2,20 @@
 
 import json
 import math
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from echoic.errors import EchoicError, MalformedBatchError
+from echoic.errors import (
+    EchoicError,
+    LimitExceededError,
+    MalformedBatchError,
+    MalformedFormatError,
+    MalformedFrameError,
+)
 from echoic.formats import Format, Registry
 from echoic.wire import FrameReader, decode_hello, parse_batch
 from tests.golden import make
@@ -73,6 +82,26 @@ def test_a_golden_batch_has_the_described_events(vector: dict[str, Any], registr
 def test_a_malformed_golden_batch_is_refused(vector: dict[str, Any], registry: Registry) -> None:
     with pytest.raises(MalformedBatchError):
         parse_batch(bytes.fromhex(vector["payload"]), registry).events()
+
+
+@pytest.mark.parametrize("vector", named("malformed_frames"))
+def test_a_malformed_golden_frame_is_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises((MalformedFrameError, LimitExceededError)):
+        FrameReader().receive(bytes.fromhex(vector["bytes"]))
+
+
+@pytest.mark.parametrize("vector", named("malformed_formats"))
+def test_a_malformed_golden_descriptor_is_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises(MalformedFormatError):
+        Format.from_descriptor(bytes.fromhex(vector["descriptor"]))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_decoder_in_another_language_that_was_written_from_the_specification_agrees() -> None:
+    checker = Path(__file__).with_name("check_decoder.mjs")
+    done = subprocess.run(["node", str(checker)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 failed" in done.stdout
 
 
 def test_a_batch_of_an_unknown_format_is_refused() -> None:

@@ -1,0 +1,142 @@
+// Checks examples/decoder.mjs against the golden vectors of the wire protocol. Run: node tests/golden/check_decoder.mjs
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import * as wire from '../../examples/decoder.mjs';
+
+const { INT, UINT, FLOAT, BOOL, CHAR, ENUMERATION, STRING, BYTES, RECORD, WireError } = wire;
+
+// --- Running and comparing ---
+
+const results = { golden: [0, 0] };
+async function test(group, name, body) {
+  try {
+    await body();
+    results[group][0]++;
+  } catch (error) {
+    results[group][1]++;
+    console.log(`FAILED ${group}: ${name}: ${error instanceof WireError || error.difference ? error.message : error.stack}`);
+  }
+}
+function expect(condition, message) {
+  if (!condition) throw Object.assign(new Error(message), { difference: true });
+}
+async function expectRefusal(body, what = 'it') {
+  try {
+    await body();
+  } catch (error) {
+    if (error instanceof WireError) return error.message;
+    throw error;
+  }
+  expect(false, `${what} was not refused`);
+}
+
+const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** JSON whose integers are BigInts, with all their digits, and whose other numbers are numbers. */
+function parseJson(text) {
+  const mark = (part) => (/^-?\d+$/.test(part) ? `"\\u0000${part}"` : part);
+  const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, mark);
+  return JSON.parse(marked, (_, value) => (typeof value === 'string' && value[0] === '\0' ? BigInt(value.slice(1)) : value));
+}
+
+const NOT_FINITE = { nan: NaN, inf: Infinity, '-inf': -Infinity };
+
+/** Compares a decoded value with one of the vectors, which tell less about types than the decoder does. */
+function same(actual, expected, path = 'value') {
+  const fail = () => expect(false, `${path}: ${show(actual)} is not ${show(expected)}`);
+  if (actual instanceof Uint8Array) return toHex(actual) === expected || fail();
+  if (Array.isArray(actual)) {
+    if (!Array.isArray(expected) || actual.length !== expected.length) fail();
+    return actual.forEach((item, i) => same(item, expected[i], `${path}[${i}]`));
+  }
+  if (actual !== null && typeof actual === 'object') {
+    if (String(Object.keys(actual)) !== String(Object.keys(expected ?? {}))) fail();
+    return Object.keys(actual).forEach((key) => same(actual[key], expected[key], `${path}.${key}`));
+  }
+  if (typeof actual === 'number' && typeof expected === 'bigint') return (Number.isInteger(actual) && BigInt(actual) === expected) || fail();
+  if (typeof actual === 'number' && typeof expected === 'string') expected = NOT_FINITE[expected];
+  return Object.is(actual, expected) || fail();
+}
+const show = (value) => JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}n` : part));
+
+/** Integers of 64 bits, and only those, must be BigInts; floats must be numbers. */
+function checkTypes(record, event) {
+  for (const field of record.fields) {
+    if (field.dynamic || field.dimensions.length) continue;
+    const value = event[field.name];
+    if (field.kind === RECORD) checkTypes(field.record, value);
+    const numeric = [INT, UINT, ENUMERATION, FLOAT].includes(field.kind);
+    const type = field.size === 8 && field.kind !== FLOAT ? 'bigint' : 'number';
+    if (numeric) expect(typeof value === type, `${field.name} is a ${typeof value}`);
+  }
+}
+
+/** [path, type, offset] of each field, as the vectors list them. */
+function layoutOf(record, prefix = '') {
+  const names = { [INT]: 'int', [UINT]: 'uint', [FLOAT]: 'float', [BOOL]: 'bool', [CHAR]: 'char', [STRING]: 'string', [BYTES]: 'bytes' };
+  return record.fields.flatMap((field) => {
+    const { kind, size, dimensions, sizing } = field;
+    let type = field.record?.name ?? (field.enumeration ? `enum ${field.enumeration.name}` : names[kind]);
+    if (kind === INT || kind === UINT || kind === FLOAT) type += size * 8;
+    if (field.optional) type += '?';
+    for (const dimension of field.dynamic ? [sizing, ...dimensions] : dimensions) type += `[${dimension}]`;
+    const path = prefix + field.name;
+    return [[path, type, field.offset], ...(field.record ? layoutOf(field.record, `${path}.`) : [])];
+  });
+}
+
+// --- The golden vectors ---
+
+const golden = parseJson(readFileSync(new URL('wire.json', import.meta.url), 'utf8'));
+const formats = new Map();
+
+for (const { name, bytes, kind, channel, checked, payload } of golden.frames) {
+  await test('golden', `frame "${name}"`, () => {
+    const frames = wire.decodeFrames(fromHex(bytes));
+    expect(frames.length === 1, `${frames.length} frames`);
+    same(frames[0], { kind, channel, checked, payload });
+  });
+}
+for (const { payload, ...hello } of golden.hellos) {
+  await test('golden', `hello "${hello.name}"`, () => same(wire.decodeHello(fromHex(payload)), hello));
+}
+for (const { name, descriptor, token, layout } of golden.formats) {
+  await test('golden', `format "${name}"`, async () => {
+    const bytes = fromHex(descriptor);
+    const hash = createHash('sha256').update(bytes).digest();
+    expect(hash.readBigUInt64LE(0) === BigInt(`0x${token}`), 'the token by SHA-256');
+    expect((await wire.tokenOf(bytes)) === token, 'the token by the decoder');
+    const format = wire.parseDescriptor(bytes);
+    same(layoutOf(format.record), layout, 'layout');
+    await wire.decodeFormats(Uint8Array.of(0x91, 0xc5, bytes.length >> 8, bytes.length & 255, ...bytes), formats);
+    same(layoutOf(formats.get(token).record), layout, 'layout');
+  });
+}
+for (const { name, token, payload, events } of golden.batches) {
+  await test('golden', `batch "${name}"`, () => {
+    const batch = wire.decodeBatch(fromHex(payload), formats);
+    expect(batch.token === token, 'the token');
+    same(batch.events, events, 'events');
+    for (const event of batch.events) checkTypes(formats.get(token).record, event);
+  });
+}
+for (const { why, token, payload } of golden.malformed) {
+  await test('golden', `malformed: ${why}`, async () => {
+    expect(formats.has(token), 'its format is not among the vectors');
+    const refusal = await expectRefusal(() => wire.decodeBatch(fromHex(payload), formats));
+    if (process.env.SHOW) console.log(`${why}: ${refusal}`);
+  });
+}
+
+for (const { why, bytes } of golden.malformed_frames) {
+  await test('golden', `malformed frame: ${why}`, () => expectRefusal(() => wire.decodeFrames(fromHex(bytes))));
+}
+for (const { why, descriptor } of golden.malformed_formats) {
+  await test('golden', `malformed descriptor: ${why}`, () => expectRefusal(() => wire.parseDescriptor(fromHex(descriptor))));
+}
+
+const [passed, failed] = results.golden;
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
