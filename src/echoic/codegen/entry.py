@@ -13,7 +13,6 @@ A routine reports failure by a negative number, which comes out as ValueError wi
 
 import ctypes
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from echoic.codegen.library import Library, compile_library
@@ -45,6 +44,9 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
+_kept: Final[dict[str, tuple[_MethodDefinition, _MethodDefinition, Library]]] = {}
+
+
 def fixed_entry(code: NativeCode) -> Callable[[object, int], bytes]:
     """Return a builtin `convert(source, count) -> bytes` around a routine for fixed records.
 
@@ -72,15 +74,19 @@ def _builtin(definition: _MethodDefinition, code: NativeCode) -> Any:  # noqa: A
     return make(ctypes.addressof(definition), code, None)
 
 
-@lru_cache(maxsize=1)
 def _definitions() -> tuple[_MethodDefinition, _MethodDefinition, Library]:
-    """Compile the two entry points; definitions and library are kept for the life of the process."""
+    """Compile the two entry points, and keep definitions and library for the life of the process.
+
+    Two threads may get here at once. Both must then use the one pair that is kept: builtins point into it.
+    """
+    if _kept:
+        return _kept["entries"]
     library = compile_library(ENTRIES, ("fixed_entry", "variable_entry"), python=True)
     fixed, variable = (
         _MethodDefinition(b"convert", library.address(symbol), METH_FASTCALL, None)
         for symbol in ("fixed_entry", "variable_entry")
     )
-    return fixed, variable, library
+    return _kept.setdefault("entries", (fixed, variable, library))
 
 
 # A Py_buffer is 80 bytes on every 64-bit machine: buf at 0, obj at 8, len at 16.

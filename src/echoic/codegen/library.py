@@ -17,9 +17,8 @@ from llvmlite import binding
 
 from echoic.errors import CodegenError
 
-__all__ = ["ADDRESS_BITS", "Library", "compile_library"]
+__all__ = ["Library", "compile_library"]
 
-ADDRESS_BITS: Final = 64
 INTRINSICS: Final = re.compile(
     r"llvm\.(memcpy|memset|memmove|bswap|umin|umax|smin|smax|fptosi\.sat|fptoui\.sat|ctpop|fabs|sqrt|floor|ceil|trunc|"
     r"lifetime\.start|lifetime\.end|assume|expect)\b"
@@ -40,7 +39,9 @@ PYTHON_SYMBOLS: Final = frozenset(
         "_PyBytes_Resize",
     }
 )
-MEMORY_SYMBOLS: Final = frozenset({"memcpy", "memset", "memmove"})  # what intrinsics are lowered to
+
+OUTSIDE_LINKAGES: Final = (binding.Linkage.available_externally, binding.Linkage.external_weak)
+MACHINE_CODE: Final = re.compile(r"\basm\b")
 
 _numbers: Final = itertools.count()
 
@@ -70,13 +71,15 @@ def compile_library(text: str, exports: tuple[str, ...], *, python: bool = False
     Raises:
         CodegenError: The text is not valid, or declares a symbol that is not on the whitelist.
     """
+    if MACHINE_CODE.search(text):
+        raise CodegenError("generated code contains assembly of the machine")
     machine = _target_machine()
     try:
         module = binding.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
         raise CodegenError(f"generated code is not valid: {str(error).strip()}") from error
-    _check_symbols(module, allowed=PYTHON_SYMBOLS if python else frozenset())
+    _check_symbols(module, exports, allowed=PYTHON_SYMBOLS if python else frozenset())
     _optimise(module, machine)
     code = machine.emit_object(module)
     linker = binding.create_lljit_compiler(machine)
@@ -86,11 +89,18 @@ def compile_library(text: str, exports: tuple[str, ...], *, python: bool = False
     return Library(linker, builder.link(linker, f"echoic{next(_numbers)}"))
 
 
-def _check_symbols(module: Any, *, allowed: frozenset[str]) -> None:  # noqa: ANN401 - llvmlite has no types
-    """Refuse every external name that generated code has no business with."""
+def _check_symbols(module: Any, exports: tuple[str, ...], *, allowed: frozenset[str]) -> None:  # noqa: ANN401 - no types
+    """Refuse every external name that generated code has no business with, and exports that are not there."""
+    defined = set()
     for item in (*module.functions, *module.global_variables):
-        if item.is_declaration and not INTRINSICS.match(item.name) and item.name not in allowed:
+        outside = item.is_declaration or item.linkage in OUTSIDE_LINKAGES
+        if outside and not INTRINSICS.match(item.name) and item.name not in allowed:
             raise CodegenError(f"generated code declares `{item.name}`, which is not on the whitelist")
+        if not outside:
+            defined.add(item.name)
+    for export in exports:
+        if export not in defined:
+            raise CodegenError(f"generated code has no function `{export}`")
 
 
 def _optimise(module: Any, machine: Any) -> None:  # noqa: ANN401 - llvmlite has no types

@@ -6,6 +6,7 @@ descriptor of 10**9 elements costs as little to refuse as one of ten costs to ac
 """
 
 import difflib
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +25,13 @@ from echoic.formats.limits import (
 if TYPE_CHECKING:
     from echoic.formats.format import Format
 
-__all__ = ["check", "extent", "no_such_field"]
+__all__ = ["check", "extent", "no_such_field", "shown"]
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+SHOWN_MAX: Final = 60
+NEAR_LENGTH: Final = 3
+NEAR_FIELDS_MAX: Final = 200
+FLOAT32_MAX: Final = 3.4028235677973366e38  # what rounds to the greatest finite float32
 ALIGNMENTS: Final = frozenset({1, 2, 4, 8, 16})
 RANGES: Final = {
     (signed, size): (-(1 << (8 * size - 1)), (1 << (8 * size - 1)) - 1) if signed else (0, (1 << (8 * size)) - 1)
@@ -46,17 +51,15 @@ def check(format: "Format") -> None:
     Raises:
         FormatError: Naming the rule, the value, the limit and the field.
     """
-    check_name(format.name, "record", format.name)
+    check_name(format.name, "record", shown(format.name))
     if not format.fields:
         raise FormatError(f"a record needs at least one field - at `{format.name}`")
     if format.alignment not in ALIGNMENTS:
         raise FormatError(f"alignment is {format.alignment}, expected 1, 2, 4, 8 or 16 - at `{format.name}`")
-    if not 0 < format.size <= RECORD_BYTES_MAX:
-        raise FormatError(f"the fixed part has {format.size} bytes, limit is {RECORD_BYTES_MAX} - at `{format.name}`")
     _check_spread(format)
     names: set[str] = set()
     for field in format.fields:
-        place = f"{format.name}.{field.name}"
+        place = f"{format.name}.{shown(field.name)}"
         check_name(field.name, "field", place)
         if field.name in names:
             raise FormatError(f"the field name `{field.name}` appears twice - at `{place}`")
@@ -64,25 +67,38 @@ def check(format: "Format") -> None:
         _check_kind(format, field, place)
         _check_dimensions(format, field, place)
         _check_default(field, place)
+    if not 0 < format.size <= RECORD_BYTES_MAX:
+        raise FormatError(f"the fixed part has {format.size} bytes, limit is {RECORD_BYTES_MAX} - at `{format.name}`")
     _check_places(format)
 
 
 def check_name(name: str, what: str, place: str) -> None:
     """Refuse names that could not be written in Python, C and E-Code alike."""
-    if len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
-        raise FormatError(f"the {what} name has {len(name)} characters, limit is {NAME_BYTES_MAX} - at `{place[:40]}…`")
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > NAME_BYTES_MAX:
+        raise FormatError(f"the {what} name has {size} bytes, limit is {NAME_BYTES_MAX} - at `{place}`")
     if not NAME.match(name) or name.startswith("__"):
         raise FormatError(
-            f"the {what} name {name!r} is not an identifier (ASCII letters, digits and _, not starting with a digit "
-            f"or __) - at `{place}`"
+            f"the {what} name '{shown(name)}' is not an identifier (ASCII letters, digits and _, not starting with a "
+            f"digit or __) - at `{place}`"
         )
+
+
+def shown(value: object) -> str:
+    """Return a name or value that nobody has checked yet in a form that is short and harmless to print."""
+    text = repr(value)
+    text = text[1:-1] if isinstance(value, str) else text
+    return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "..."
 
 
 def no_such_field(format: "Format", name: str, path: str) -> str:
     """Return the message for a field that is not there, with the nearest names that are."""
-    near = difflib.get_close_matches(name, [field.name for field in format.fields], n=2)
+    near: list[str] = []
+    if len(name) <= SHOWN_MAX:  # looking for neighbours takes time that a stranger must not choose
+        known = [field.name for field in format.fields if abs(len(field.name) - len(name)) <= NEAR_LENGTH]
+        near = difflib.get_close_matches(name, known[:NEAR_FIELDS_MAX], n=2)
     hint = f"; did you mean {' or '.join(f'`{other}`' for other in near)}?" if near else ""
-    return f"`{format.name}` has no field `{name}`{hint} - at `{path}`"
+    return f"`{format.name}` has no field `{shown(name)}`{hint} - at `{shown(path)}`"
 
 
 def _check_spread(format: "Format") -> None:
@@ -163,14 +179,16 @@ def _check_dimensions(format: "Format", field: Field, place: str) -> None:
 
 def _check_sizing(format: "Format", field: Field, sizing: str, index: int, place: str) -> None:
     if index:
-        raise FormatError(f"only the first dimension can be dynamic, dimension {index} is `{sizing}` - at `{place}`")
+        raise FormatError(
+            f"only the first dimension can be dynamic, dimension {index} is `{shown(sizing)}` - at `{place}`"
+        )
     if not sizing:
         if format.slots is not Slots.SPAN:
             raise FormatError(
                 f"a pointer slot does not tell a length, so the array needs a sizing field - at `{place}`"
             )
         return
-    named = next((other for other in format.fields if other.name == sizing), None)
+    named = format.by_name.get(sizing)
     if named is None:
         raise FormatError(f"{no_such_field(format, sizing, place)} (it should hold the length)")
     if named.kind not in (Kind.INT, Kind.UINT) or named.dimensions or named is field:
@@ -188,7 +206,7 @@ def _check_default(field: Field, place: str) -> None:
     else:
         fits = _fits_scalar(field, default)
     if not fits:
-        raise FormatError(f"the default {default!r} does not fit `{field.spelling}` - at `{place}`")
+        raise FormatError(f"the default {shown(default)} does not fit `{field.spelling}` - at `{place}`")
 
 
 def _fits_scalar(field: Field, default: object) -> bool:
@@ -196,9 +214,10 @@ def _fits_scalar(field: Field, default: object) -> bool:
         case Kind.BOOL:
             return isinstance(default, bool)
         case Kind.FLOAT:
-            return isinstance(default, float)
+            fits = isinstance(default, float) and (abs(default) < FLOAT32_MAX or not math.isfinite(default))
+            return fits if field.size == 4 else isinstance(default, float)
         case Kind.STRING:
-            return isinstance(default, str) and len(default.encode("utf-8", "surrogatepass")) <= DEFAULT_BYTES_MAX
+            return isinstance(default, str) and _utf8_bytes(default) <= DEFAULT_BYTES_MAX
         case Kind.BYTES:
             return isinstance(default, bytes) and len(default) <= DEFAULT_BYTES_MAX
         case Kind.CHAR:
@@ -207,6 +226,14 @@ def _fits_scalar(field: Field, default: object) -> bool:
             signed = field.enumeration.signed if field.enumeration else field.kind is Kind.INT
             low, high = RANGES[signed, field.size]
             return isinstance(default, int) and not isinstance(default, bool) and low <= default <= high
+
+
+def _utf8_bytes(text: str) -> int:
+    """Return how long a text is in UTF-8; too long to be anything if it cannot be written so."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return DEFAULT_BYTES_MAX + 1
 
 
 def _check_places(format: "Format") -> None:

@@ -23,6 +23,7 @@ import msgspec
 
 from echoic.errors import LimitExceededError, MalformedFormatError
 from echoic.formats.architecture import ByteOrder
+from echoic.formats.checks import shown
 from echoic.formats.fields import MISSING, Default, Enumeration, Field, Kind, Missing, Slots
 from echoic.formats.limits import DESCRIPTOR_BYTES_MAX
 
@@ -128,7 +129,8 @@ def decode(data: bytes) -> Description:
     for row in description.records:
         for field in row.fields:
             if len(field.default) > 1:
-                raise MalformedFormatError(f"a field has {len(field.default)} defaults - at `{row.name}.{field.name}`")
+                place = f"{shown(row.name)}.{shown(field.name)}"
+                raise MalformedFormatError(f"a field has {len(field.default)} defaults - at `{place}`")
     return description
 
 

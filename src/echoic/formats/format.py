@@ -176,14 +176,15 @@ class Format:
         """What the bytes of a record depend on: equal layouts can share memory whatever else differs."""
         rows = sorted(
             (
-                f.offset,
-                f.name,
-                f.kind,
-                f.size,
-                f.dimensions,
-                f.record and (f.record.layout, f.dynamic and f.record.alignment),
+                field.offset,
+                field.name,
+                field.kind,
+                field.size,
+                field.dimensions,
+                field.enumeration and field.enumeration.signed,
+                field.record and (field.record.layout, field.dynamic and field.record.alignment),
             )
-            for f in self.fields
+            for field in self.fields
         )
         return (self.byte_order, self.size, self.slots if self.variable else None, tuple(rows))
 
@@ -193,15 +194,42 @@ class Format:
         Raises:
             FormatError: There is no such field; the message names the nearest ones.
         """
-        inside, found = self, None
-        for name in path.split("."):
-            found = next((field for field in inside.fields if field.name == name), None)
-            if found is None:
-                raise FormatError(checks.no_such_field(inside, name, path))
-            inside = found.record or inside
+        inside: Format = self
+        *outer, last = path.split(".")
+        for name in outer:
+            holder = inside.member(name, path)
+            if holder.record is None:
+                raise FormatError(
+                    f"`{holder.name}` is `{holder.spelling}` and has no fields - at `{checks.shown(path)}`"
+                )
+            inside = holder.record
+        return inside.member(last, path)
+
+    def member(self, name: str, path: str = "") -> Field:
+        """Return a field of the record itself; `path` is how the whole is called in a message.
+
+        Raises:
+            FormatError: There is no such field.
+        """
+        found = self.by_name.get(name)
         if found is None:
-            raise FormatError(checks.no_such_field(self, path, path))
+            raise FormatError(checks.no_such_field(self, name, path or name))
         return found
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        """The fields by their names."""
+        return {field.name: field for field in self.fields}
+
+    def renamed(self, name: str) -> "Format":
+        """Return the same type under another name, which arrays and schemas do not bring along.
+
+        Raises:
+            FormatError: The name is not an identifier.
+        """
+        return Format(
+            name, self.fields, byte_order=self.byte_order, alignment=self.alignment, size=self.size, slots=self.slots
+        )
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, Field]]:
         """Yield every field with its dotted path, nested records after the field that holds them."""
@@ -244,7 +272,7 @@ def _build(description: descriptor.Description) -> Format:
                 if not 0 <= at < index:
                     raise FormatError(
                         f"record {index} contains record {at}, a record can contain only earlier ones (no cycles) "
-                        f"- at `{row.name}.{field.name}`"
+                        f"- at `{checks.shown(row.name)}.{checks.shown(field.name)}`"
                     )
                 record = built[at]
             fields.append(field.to_field(record))

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 from echoic.errors import FormatError
 from echoic.formats.architecture import NATIVE
-from echoic.formats.fields import Field, Kind
+from echoic.formats.checks import shown
+from echoic.formats.fields import Dimension, Field, Kind
 from echoic.formats.format import Format, reads_types
+from echoic.formats.limits import NESTING_MAX
 from echoic.formats.to_arrow import DESCRIPTOR_KEY
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["read_schema"]
+__all__ = ["format_of_schema", "read_schema"]
 
 
 @reads_types
@@ -32,30 +34,46 @@ def read_schema(declared: object) -> Format | None:
         known = Format.from_descriptor(described)
         if known.arrow_schema.equals(schema):
             return known
-    return Format.place("Record", _fields(schema, "Record"), NATIVE)
+    return format_of_schema(schema, "Record")
 
 
-def _fields(columns: "pyarrow.Schema | pyarrow.StructType", place: str) -> list[Field]:
-    return [_field(column.name, column.type, column.nullable, f"{place}.{column.name}") for column in columns]
+def format_of_schema(schema: "pyarrow.Schema", name: str) -> Format:
+    """Return the format of columns as they are, whatever the metadata says, under a name.
+
+    Raises:
+        FormatError: A column cannot be a field.
+    """
+    return Format.place(name, _fields(schema, name, 1), NATIVE)
 
 
-def _field(name: str, kind: "pyarrow.DataType", nullable: bool, place: str) -> Field:
+def _fields(columns: "pyarrow.Schema | pyarrow.StructType", place: str, depth: int) -> list[Field]:
+    if depth > NESTING_MAX:
+        raise FormatError(f"records are nested {depth} deep, limit is {NESTING_MAX} - at `{shown(place)}`")
+    return [_field(column.name, column.type, column.nullable, f"{place}.{column.name}", depth) for column in columns]
+
+
+def _field(name: str, kind: "pyarrow.DataType", nullable: bool, place: str, depth: int) -> Field:
     import pyarrow.types as is_
 
     if is_.is_dictionary(kind):
-        return _field(name, kind.value_type, nullable, place)
+        return _field(name, kind.value_type, nullable, place, depth)
     if is_.is_fixed_size_list(kind) or is_.is_list(kind) or is_.is_large_list(kind):
-        element = _field(name, kind.value_type, False, place)
+        element = _field(name, kind.value_type, False, place, depth)
         if element.dynamic:
             raise FormatError(f"`{kind}` has a dynamic dimension inside another - at `{place}`")
-        outer = kind.list_size if is_.is_fixed_size_list(kind) else ""
-        return replace(element, dimensions=(outer, *element.dimensions))
+        fixed = is_.is_fixed_size_list(kind)
+        outer: Dimension = getattr(kind, "list_size", "") if fixed else ""
+        single_bytes = fixed and element.kind is Kind.CHAR and not element.dimensions
+        inner = (1,) if single_bytes else element.dimensions  # char[3] is one text of 3 bytes, char[3][1] a list of 3
+        return replace(element, dimensions=(outer, *inner))
     if is_.is_struct(kind):
-        record = Format.place(name, _fields(kind, place), NATIVE)
+        record = Format.place(name, _fields(kind, place, depth + 1), NATIVE)
         return Field(name, Kind.RECORD, record.size, record=record)
     if is_.is_string(kind) or is_.is_large_string(kind):
         return Field(name, Kind.STRING, NATIVE.slots.size, optional=nullable)
     if is_.is_fixed_size_binary(kind):
+        if not kind.byte_width:
+            raise FormatError(f"`{kind}` has no bytes at all - at `{place}`")
         return Field(name, Kind.CHAR, 1, dimensions=(kind.byte_width,) if kind.byte_width > 1 else ())
     if is_.is_binary(kind) or is_.is_large_binary(kind):
         return Field(name, Kind.BYTES, NATIVE.slots.size, optional=nullable)

@@ -5,12 +5,13 @@ struct. What the annotation means is in `scalars`; a nested class becomes a nest
 of C's int.
 """
 
+import contextlib
 import dataclasses
 import enum
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin, overload
 
@@ -23,6 +24,7 @@ from echoic.formats.checks import RANGES
 from echoic.formats.fields import MISSING, Default, Enumeration, Field, Kind, Missing
 from echoic.formats.format import Format, reads_types
 from echoic.formats.from_dtypes import scalar_field
+from echoic.formats.limits import NESTING_MAX
 from echoic.formats.records import Binding, Maker, Record, binding_of_format
 from echoic.formats.scalars import PYTHON_SCALARS, ArrayType, ScalarType
 
@@ -30,6 +32,7 @@ __all__ = ["bind", "event"]
 
 T = TypeVar("T")
 
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 HOUSEKEEPING = frozenset({"__dict__", "__weakref__", "__annotations__", "__slots__", "__module__", "__qualname__"})
 
 
@@ -67,6 +70,8 @@ def bind(declared: object) -> Binding:
         own = declared.__dict__.get("__echoic_binding__")
         if isinstance(own, Binding):
             return own
+        if issubclass(declared, Record):
+            raise FormatError(f"`{declared.__name__}` extends an event class; decorate it with @echoic.event too")
         if dataclasses.is_dataclass(declared) or issubclass(declared, msgspec.Struct):
             return _bind_class(declared)
     return binding_of_format(Format.of(declared))
@@ -84,28 +89,47 @@ def read_class(declared: object) -> Format | None:
 
 def _event(cls: type[T], *, frozen: bool) -> type[T]:
     if issubclass(cls, Record):  # extends another event: msgspec has already made it a Struct
+        if frozen and not cls.__struct_config__.frozen:
+            raise FormatError(f"an event cannot be frozen when the one it extends is not - at `{cls.__name__}`")
         cls.__echoic_binding__ = _read(cls, ())
         return cls
+    if cls.__bases__ != (object,):
+        raise FormatError(f"an event class can extend only other event classes - at `{cls.__name__}`")
+    hints = _hints(cls)
     namespace = {name: value for name, value in cls.__dict__.items() if name not in HOUSEKEEPING}
     fields: list[Any] = []
-    hints = _hints(cls)
     for name in hints:
         default = namespace.pop(name, MISSING)
         fields.append((name, object) if default is MISSING else (name, object, default))
-    made: Any = msgspec.defstruct(
-        cls.__name__,
-        fields,
-        bases=(Record,),
-        namespace=namespace,
-        module=cls.__module__,
-        frozen=frozen,
-        gc=False,
-        eq=False,
-    )
+    try:
+        made: Any = msgspec.defstruct(
+            cls.__name__,
+            fields,
+            bases=(Record,),
+            namespace=namespace,
+            module=cls.__module__,
+            frozen=frozen,
+            gc=False,
+            eq=False,
+        )
+    except TypeError as error:
+        raise FormatError(f"a default or the order of the fields is refused: {error} - at `{cls.__name__}`") from error
     made.__qualname__, made.__doc__ = cls.__qualname__, cls.__doc__
     made.__annotations__ = hints
+    _replace_class_cells(namespace.values(), cls, made)
     made.__echoic_binding__ = _read(made, ())
     return typing.cast("type[T]", made)
+
+
+def _replace_class_cells(members: Iterable[object], cls: type, made: type) -> None:
+    """Make `super()` and `__class__` in methods mean the class that was made, not the one that was written."""
+    for member in members:
+        parts = (member, *(getattr(member, part, None) for part in ("fget", "fset", "fdel", "__func__")))
+        for function in parts:
+            for cell in getattr(function, "__closure__", None) or ():
+                with contextlib.suppress(ValueError):  # a name that is assigned only later has an empty cell
+                    if cell.cell_contents is cls:
+                        cell.cell_contents = made
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +145,7 @@ def _hints(cls: type) -> dict[str, object]:
         raise FormatError(
             f"an annotation names `{error.name}`, which is not defined here - at `{cls.__name__}`"
         ) from error
-    except TypeError as error:
+    except (TypeError, AttributeError, SyntaxError) as error:
         raise FormatError(f"an annotation cannot be read: {error} - at `{cls.__name__}`") from error
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not typing.ClassVar}
 
@@ -131,14 +155,15 @@ def _read(cls: type, outer: tuple[type, ...]) -> Binding:
     if cls in outer:
         chain = " > ".join(inner.__name__ for inner in (*outer, cls))
         raise FormatError(f"a record cannot contain itself: {chain}")
+    if len(outer) >= NESTING_MAX:
+        raise FormatError(f"records are nested {len(outer) + 1} deep, limit is {NESTING_MAX} - at `{cls.__name__}`")
     hints, defaults = _hints(cls), _defaults(cls)
     members: dict[str, Binding | Maker] = {}
     fields = []
     for name in defaults:
         place = f"{cls.__name__}.{name}"
         field = _field(name, hints[name], place, (*outer, cls), members)
-        default = defaults[name]
-        fields.append(dataclasses.replace(field, default=_normal(default, field)))
+        fields.append(dataclasses.replace(field, default=_normal(defaults[name], field)))
     return Binding(Format.place(cls.__name__, fields, NATIVE), _maker(cls, tuple(defaults)), members)
 
 
@@ -164,8 +189,15 @@ def _made(factory: object, absent: object) -> object:
 
 
 def _maker(cls: Any, names: tuple[str, ...]) -> Maker:  # noqa: ANN401 - a class of any kind
-    """Return how to build an instance from the values in order."""
+    """Return how to build an instance from the values in order.
+
+    Raises:
+        FormatError: The class takes other arguments than its fields.
+    """
     parameters = inspect.signature(cls).parameters.values()
+    required = {each.name for each in parameters if each.default is each.empty and each.kind not in VARIADIC}
+    if not required <= set(names) <= {each.name for each in parameters}:
+        raise FormatError(f"a class must be made from its fields and nothing else - at `{cls.__name__}`")
     by_position = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
     if by_position == list(names):
         return typing.cast("Maker", cls)
@@ -182,8 +214,9 @@ def _field(name: str, hint: object, place: str, outer: tuple[type, ...], members
         return dataclasses.replace(element, dimensions=(*array.dimensions, *element.dimensions))
     if scalar is not None:
         return Field(name, scalar.kind, scalar.size)
-    if bare in PYTHON_SCALARS:
-        return Field(name, PYTHON_SCALARS[bare].kind, PYTHON_SCALARS[bare].size)
+    plain = PYTHON_SCALARS.get(bare) if isinstance(bare, type) else None
+    if plain is not None:
+        return Field(name, plain.kind, plain.size)
     optional = _optional(bare)
     if optional is str or bare is str:
         return Field(name, Kind.STRING, NATIVE.slots.size, optional=optional is str)
@@ -200,7 +233,7 @@ def _class_field(
     if issubclass(cls, enum.IntEnum | enum.IntFlag):
         members[name] = _member_finder(cls)
         return _enumeration(name, cls)
-    if issubclass(cls, numpy.generic):
+    if issubclass(cls, numpy.generic) and cls in numpy.sctypeDict.values():
         return scalar_field(name, numpy.dtype(cls), place)
     if dataclasses.is_dataclass(cls) or issubclass(cls, msgspec.Struct):
         own = cls.__dict__.get("__echoic_binding__")
@@ -243,20 +276,39 @@ def _enumeration(name: str, cls: type[enum.IntEnum | enum.IntFlag]) -> Field:
 
 def _member_finder(cls: type[enum.IntEnum | enum.IntFlag]) -> Maker:
     """Return a function from integer to member; unknown values stay integers, so that members can be added."""
-    if issubclass(cls, enum.IntFlag):
-        return cls
-    known = {int(member): member for member in cls}
-    return lambda value: known.get(value, value)
+    known: dict[int, object] = {int(member): member for member in cls}
+    if not issubclass(cls, enum.IntFlag):
+        return lambda value: known.get(value, value)
+
+    def union(value: int) -> object:
+        """Return the union of flags that a value stands for; Python would change or refuse some values."""
+        if value in known:
+            return known[value]
+        try:
+            made = cls(value)
+        except ValueError:
+            return value
+        return made if int(made) == value else value
+
+    return union
 
 
 def _normal(default: object, field: Field) -> Default | Missing:
     """Bring a declared default into the one form the descriptor has for it; what cannot be is refused later."""
-    if default is MISSING or default is None:
-        return typing.cast("Default | Missing", default)
-    if field.kind is Kind.FLOAT and isinstance(default, int) and not isinstance(default, bool):
-        return float(default)
-    if field.kind is Kind.ENUM and isinstance(default, int):
+    if field.dimensions:
+        empty = isinstance(default, list | tuple) and not len(default)
+        return () if empty else typing.cast("Default | Missing", default)
+    if isinstance(default, bool):
+        return default
+    if isinstance(default, int | float) and field.kind is Kind.FLOAT:
+        try:
+            return float(default)
+        except OverflowError:
+            return int(default)
+    if isinstance(default, int):
         return int(default)
-    if field.dimensions and isinstance(default, list | tuple) and not len(default):
-        return ()
-    return typing.cast("Default", default)
+    if isinstance(default, str):
+        return "".join(default)
+    if isinstance(default, bytes):
+        return bytes(default)
+    return typing.cast("Default | Missing", default)

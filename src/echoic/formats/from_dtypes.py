@@ -66,19 +66,34 @@ def _orders(dtype: "numpy.dtype[Any]", found: set[ByteOrder]) -> None:
 
 
 def _record(dtype: "numpy.dtype[Any]", name: str, order: ByteOrder) -> Format:
-    fields = []
+    fields: list[Field] = []
+    alignments: list[int] = []
     members: Mapping[str, Any] = dtype.fields or {}
-    natural = all(offset % sub.alignment == 0 for sub, offset, *_ in members.values())
-    alignment = max((sub.alignment for sub, *_ in members.values()), default=1)
-    if not natural or dtype.itemsize % alignment:
-        alignment = 1
     for member in dtype.names or ():
         sub, offset, *_ = members[member]
         base, shape = sub.base, sub.shape
         if base.names is not None:
             record = _record(base, member, order)
             fields.append(Field(member, Kind.RECORD, record.size, offset, shape, record))
+            alignments.append(record.alignment)
             continue
         scalar = scalar_field(member, base, f"{name}.{member}")
         fields.append(Field(member, scalar.kind, scalar.size, offset, (*shape, *scalar.dimensions)))
-    return Format(name, tuple(fields), byte_order=order, alignment=alignment, size=dtype.itemsize)
+        alignments.append(scalar.size)
+    return Format(
+        name,
+        tuple(fields),
+        byte_order=order,
+        alignment=_alignment(fields, alignments, dtype.itemsize),
+        size=dtype.itemsize,
+    )
+
+
+def _alignment(fields: list[Field], alignments: list[int], size: int) -> int:
+    """Return the natural alignment of a record if everything lies so, else 1.
+
+    NumPy's own flag for aligned dtypes does not take part in their equality, so it must not take part here.
+    """
+    widest = max(alignments, default=1)
+    natural = all(field.offset % alignment == 0 for field, alignment in zip(fields, alignments, strict=True))
+    return widest if natural and size % widest == 0 else 1

@@ -14,6 +14,7 @@ __all__ = [
     "NAME_BYTES_MAX",
     "NESTING_MAX",
     "RECORD_BYTES_MAX",
+    "REGISTRY_FIELDS_MAX",
     "REGISTRY_FORMATS_MAX",
 ]
 
@@ -26,3 +27,4 @@ DEFAULT_BYTES_MAX = 4096
 RECORD_BYTES_MAX = 16 * 1024 * 1024  # the fixed part of one record; also what one frame carries by default
 DESCRIPTOR_BYTES_MAX = 512 * 1024
 REGISTRY_FORMATS_MAX = 16_384
+REGISTRY_FIELDS_MAX = 262_144  # of all its formats together; a field takes about 200 bytes

@@ -149,30 +149,44 @@ class _Planner:
                 moves += self._absent(field, target, here)
             else:
                 moves += self._field(sent, field, source, target, here)
-        self.ignored += [f"{path}.{name}" for name in by_name if name not in {field.name for field in target.fields}]
+        wanted = {field.name for field in target.fields}
+        self.ignored += [f"{path}.{name}" for name in by_name if name not in wanted]
         return _merged(moves, target)
 
     def _sized_fields(self, by_name: dict[str, Field], target: Format, path: str) -> dict[str, str | None]:
         """Return the sizing fields that the target's arrays will set: by whose length, None when all are absent."""
         sized: dict[str, str | None] = {}
-        for name in {field.sizing for field in target.fields if field.sizing}:
-            arrays = [field.name for field in target.fields if field.sizing == name]
-            lengths = {by_name[array].sizing or array for array in arrays if array in by_name}
-            if lengths and (len(lengths) > 1 or any(array not in by_name for array in arrays)):
+        arrays: dict[str, list[str]] = {}
+        for field in target.fields:
+            if field.sizing:
+                arrays.setdefault(field.sizing, []).append(field.name)
+        for name, sizes in arrays.items():
+            here = f"{path}.{name}"
+            lengths = {by_name[array].sizing or array for array in sizes if array in by_name}
+            if lengths and (len(lengths) > 1 or any(array not in by_name for array in sizes)):
                 self.problems.append(
-                    f"`{name}` is the length of {' and '.join(f'`{array}`' for array in arrays)}, "
-                    f"which are not all sent with one length - at `{path}.{name}`"
+                    f"`{name}` is the length of {' and '.join(f'`{array}`' for array in sizes)}, "
+                    f"which are not all sent with one length - at `{here}`"
                 )
             sized[name] = min(lengths, default=None)
+            self._check_length(by_name.get(sized[name] or ""), target.field(name), here)
         return sized
+
+    def _check_length(self, sent: Field | None, field: Field, path: str) -> None:
+        """Refuse a sizing field that is narrower than the one that is sent, unless narrowing was asked for."""
+        read = sent and number_of(sent, "little")
+        write = number_of(field, "little")
+        if sent is None or not read or not write or sent.dimensions or self.narrow:
+            return
+        if read.kind in (Kind.INT, Kind.UINT) and read.limits[1] > write.limits[1]:
+            self.problems.append(
+                f"a length of `{sent.spelling}` does not fit `{field.spelling}` (narrow=True accepts it) - at `{path}`"
+            )
 
     def _absent(self, field: Field, target: Format, path: str) -> list[Move]:
         """Fill a field that the source does not send."""
         if field.record is not None and not field.dimensions:
-            inner: list[Move] = []
-            for nested in field.record.fields:
-                inner += self._absent(nested, field.record, f"{path}.{nested.name}")
-            return _shifted(inner, 0, field.offset)
+            return _shifted(self._absent_record(field.record, path), 0, field.offset)
         if field.default is MISSING:
             self.problems.append(f"`{field.spelling}` is not sent and has no default - at `{path}`")
             return []
@@ -185,6 +199,17 @@ class _Planner:
             return [Fill(field.offset, data)]
         order = ">" if target.byte_order == "big" else "<"
         return [Fill(field.offset, struct.pack(order + number_letters(field, target.byte_order), field.default))]
+
+    def _absent_record(self, record: Format, path: str) -> list[Move]:
+        """Fill a record that the source does not send with the defaults of its fields; its arrays are empty."""
+        moves: list[Move] = []
+        sized = {field.sizing for field in record.fields}
+        for field in record.fields:
+            if field.name in sized:
+                moves.append(Fill(field.offset, bytes(field.size)))
+            else:
+                moves += self._absent(field, record, f"{path}.{field.name}")
+        return list(_merged(moves, record))
 
     def _field(self, sent: Field, field: Field, source: Format, target: Format, path: str) -> list[Move]:
         """Move one field that both sides have."""
@@ -227,9 +252,8 @@ class _Planner:
             self.problems.append(f"expected `{field.spelling}`, got `{sent.spelling}` - at `{path}`")
             return []
         if not _widens(read, write) and not (self.narrow and write.kind is not Kind.BOOL):
-            self.problems.append(
-                f"`{sent.spelling}` does not fit `{field.spelling}` (narrow=True accepts saturation) - at `{path}`"
-            )
+            advice = "" if write.kind is Kind.BOOL or self.narrow else " (narrow=True accepts saturation)"
+            self.problems.append(f"`{sent.spelling}` does not fit `{field.spelling}`{advice} - at `{path}`")
         same = (read.kind, read.size) == (write.kind, write.size)
         if same and (read.byte_order == write.byte_order or read.size == 1):
             return [Copy(0, 0, field.size * count)]
@@ -282,24 +306,15 @@ def _merged(moves: list[Move], target: Format) -> tuple[Move, ...]:
     copies = sorted((m for m in moves if isinstance(m, Copy)), key=lambda copy: copy.target)
     joined: list[Copy] = []
     for copy in copies:
-        if joined and _adjoins(joined[-1], copy, taken):
-            last = joined[-1]
-            joined[-1] = Copy(last.source, last.target, copy.target + copy.size - last.target)
+        last = joined[-1] if joined else copy
+        if (last.source + last.size, last.target + last.size) == (copy.source, copy.target):
+            joined[-1] = Copy(last.source, last.target, last.size + copy.size)
         else:
             joined.append(copy)
-    covered = [(copy.target, copy.target + copy.size) for copy in joined]
     padding: list[Move] = []
     end = 0
-    for start, stop in [*sorted(taken + covered), (target.size, target.size)]:
+    for start, stop in [*taken, (target.size, target.size)]:
         if start > end:
             padding.append(Fill(end, bytes(start - end)))
         end = max(end, stop)
     return (*joined, *(move for move in moves if not isinstance(move, Copy)), *padding)
-
-
-def _adjoins(last: Copy, copy: Copy, taken: list[tuple[int, int]]) -> bool:
-    """Tell whether two copies can be one: same distance on both sides, and nothing but padding between them."""
-    gap = (last.target + last.size, copy.target)
-    if copy.source - last.source != copy.target - last.target or gap[1] - gap[0] >= 16:
-        return False
-    return not any(start < gap[1] and stop > gap[0] for start, stop in taken)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 import numpy
 
+from echoic.errors import FormatError
 from echoic.formats.format import Format
 
 __all__ = ["Binding", "Record", "binding_of_format"]
@@ -43,8 +44,15 @@ class Record(msgspec.Struct, eq=False, gc=False):
 
     @property
     def format(self) -> Format:
-        """The type of this record; `type(record).__echoic_binding__.format` when a field has this name."""
-        return type(self).__echoic_binding__.format
+        """The type of this record; `type(record).__echoic_binding__.format` when a field has this name.
+
+        Raises:
+            FormatError: The class extends an event class and was not decorated itself.
+        """
+        own: Binding | None = type(self).__dict__.get("__echoic_binding__")
+        if own is None:
+            raise FormatError(f"`{type(self).__name__}` extends an event class; decorate it with @echoic.event too")
+        return own.format
 
     def keys(self) -> tuple[str, ...]:
         """Return the names of the fields."""
@@ -73,12 +81,18 @@ class Record(msgspec.Struct, eq=False, gc=False):
             return NotImplemented
         return all(_same(getattr(self, name), getattr(other, name)) for name in self.__struct_fields__)
 
+    def __ne__(self, other: object) -> bool:  # msgspec's own would compare identity
+        same = self.__eq__(other)
+        return NotImplemented if same is NotImplemented else not same
+
     __hash__ = None  # type: ignore[assignment] # events are mutable and may hold arrays
 
 
 def _same(left: object, right: object) -> bool:
     if isinstance(left, numpy.ndarray) or isinstance(right, numpy.ndarray):
         return bool(numpy.array_equal(_array(left), _array(right)))
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
     return bool(left == right)
 
 
@@ -86,7 +100,7 @@ def _array(value: object) -> Any:  # noqa: ANN401 - NumPy takes anything here
     return numpy.asarray(value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def binding_of_format(format: Format) -> Binding:
     """Return generated classes for a format that no class here declares."""
     members: dict[str, Binding | Maker] = {}

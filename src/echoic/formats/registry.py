@@ -9,7 +9,7 @@ from typing import Final
 from echoic.errors import LimitExceededError, MalformedFormatError, UnknownFormatError
 from echoic.formats import descriptor
 from echoic.formats.format import Format
-from echoic.formats.limits import REGISTRY_FORMATS_MAX
+from echoic.formats.limits import REGISTRY_FIELDS_MAX, REGISTRY_FORMATS_MAX
 
 __all__ = ["Registry"]
 
@@ -20,6 +20,7 @@ class Registry:
     def __init__(self, *, formats_max: int = REGISTRY_FORMATS_MAX) -> None:
         self._formats: dict[int, Format] = {}
         self._formats_max = formats_max
+        self._fields = 0
         self.find: Final = self._formats.get
         """Return the format a token names, or None: `get` for the path on which nothing may be spent."""
 
@@ -36,6 +37,12 @@ class Registry:
                 raise LimitExceededError(
                     f"cannot add `{format.name}`: {len(self._formats)} formats are known, limit is {self._formats_max}"
                 )
+            if self._fields + format.fields_total > REGISTRY_FIELDS_MAX:
+                raise LimitExceededError(
+                    f"cannot add `{format.name}` of {format.fields_total} fields: {self._fields} are known, limit is "
+                    f"{REGISTRY_FIELDS_MAX}"
+                )
+            self._fields += format.fields_total
             self._formats[format.token] = known = format
         elif known != format:
             raise MalformedFormatError(f"`{format.name}` and `{known.name}` have the same token {format.token:016x}")

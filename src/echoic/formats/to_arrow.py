@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from echoic.formats.format import Format
 
-__all__ = ["DESCRIPTOR_KEY", "schema_of"]
+__all__ = ["DESCRIPTOR_KEY", "schema_of", "type_of"]
 
 DESCRIPTOR_KEY: Final = b"echoic.descriptor"
 
@@ -32,10 +32,11 @@ def schema_of(format: "Format") -> "pyarrow.Schema":
 def _fields(format: "Format") -> "list[pyarrow.Field[Any]]":
     import pyarrow
 
-    return [pyarrow.field(field.name, _type(field), nullable=field.optional) for field in format.fields]
+    return [pyarrow.field(field.name, type_of(field), nullable=field.optional) for field in format.fields]
 
 
-def _type(field: Field) -> Any:  # noqa: ANN401 - some Arrow type
+def type_of(field: Field) -> Any:  # noqa: ANN401 - some Arrow type
+    """Return the Arrow type of a field's column."""
     import pyarrow
 
     dimensions = list(field.dimensions)

@@ -14,7 +14,7 @@ from echoic.formats.fields import Field, Kind, Slots
 if TYPE_CHECKING:
     from echoic.formats.format import Format
 
-__all__ = ["dtype_of", "element_dtype", "slot_dtype"]
+__all__ = ["char_width", "dtype_of", "element_dtype", "slot_dtype"]
 
 LETTERS = {Kind.INT: "i", Kind.UINT: "u", Kind.FLOAT: "f", Kind.BOOL: "b", Kind.CHAR: "S"}
 
@@ -52,10 +52,15 @@ def element_dtype(field: Field, format: "Format") -> "numpy.dtype[numpy.generic]
     return numpy.dtype("?" if letter == "b" else f"{order}{letter}{field.size}")
 
 
+def char_width(field: Field) -> int:
+    """Return how many bytes one text of a char field has: its innermost fixed dimension."""
+    return field.fixed_dimensions[-1] if field.fixed_dimensions else 1
+
+
 def _field_dtype(field: Field, format: "Format") -> object:
     if field.dynamic:
         return slot_dtype(format)
     shape = field.fixed_dimensions
     if field.kind is Kind.CHAR and shape:
-        return (f"S{shape[-1]}", shape[:-1])
+        return (f"S{char_width(field)}", shape[:-1])
     return (element_dtype(field, format), shape)

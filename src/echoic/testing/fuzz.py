@@ -1,8 +1,9 @@
 """Hostile frames: what a stranger, a broken disk or a clever attacker might send.
 
-A fuzzer that changes bytes of a finished frame tests little but the checksum. This one works *below* it: it changes the
-payload (bits, bytes, lengths, splices of two payloads, truncation, boundary numbers where integers stand) and then
-seals the frame again, so that every mutation reaches the parser it was made for. A smaller share is damaged after sealing.
+A fuzzer that changes bytes of a finished frame tests little but the checksum. This one works *below* it: it changes
+the payload (bits, bytes, lengths, splices of two payloads, truncation, boundary numbers where integers stand) and then
+seals the frame again, so that every mutation reaches the parser it was made for. A smaller share is damaged after
+sealing.
 
 Whatever arrives is taken apart in every way the product has: descriptors, batches as objects (generated and walking),
 as another type (NumPy and native), as Arrow. Two outcomes are right: an error from the declared tree, or objects, and

@@ -6,16 +6,21 @@ column through NumPy; variable ones through `columns` or, when they have arrays 
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy
 
-from echoic.errors import EncodeError, MalformedBatchError
-from echoic.formats import Field, Format, Kind
+from echoic.errors import EncodeError, FormatError, MalformedBatchError
+from echoic.formats import MISSING, NATIVE, Field, Format, Kind, mismatches
+from echoic.formats.from_arrow import format_of_schema
+from echoic.formats.to_arrow import type_of
+from echoic.formats.to_dtype import char_width, element_dtype
 from echoic.wire.columns import Columns
 from echoic.wire.decode import decoder_of
 from echoic.wire.encode import encoder_of
 from echoic.wire.frames import Buffer
+from echoic.wire.reader import utf8
 
 if TYPE_CHECKING:
     import pyarrow
@@ -71,20 +76,13 @@ def to_record_batch(format: Format, records: memoryview, bounds: Sequence[int]) 
 
 def _plain(value: Any, field: Field) -> object:  # noqa: ANN401 - whatever a field holds
     """Return a field's value in the words that Arrow takes: dicts, lists, numbers, text."""
-    if field.kind is Kind.CHAR and field.dimensions:
-        width = field.fixed_dimensions[-1]
-        return (
-            numpy.char.ljust(value, width, b"\0").tolist()
-            if isinstance(value, numpy.ndarray)
-            else value.ljust(width, b"\0")
-        )
     if isinstance(value, numpy.ndarray):
-        return value.tolist()
+        value = value.tolist()
     if isinstance(value, list):
         return [_plain(item, field) for item in value]
     if field.record is not None:
         return {inner.name: _plain(getattr(value, inner.name), inner) for inner in field.record.fields}
-    return value
+    return value.ljust(char_width(field), b"\0") if field.kind is Kind.CHAR else value
 
 
 def _fixed_column(field: Field, values: Array, kind: "pyarrow.DataType") -> "pyarrow.Array[Any]":
@@ -100,7 +98,7 @@ def _fixed_column(field: Field, values: Array, kind: "pyarrow.DataType") -> "pya
         ]
         array: Any = pyarrow.StructArray.from_arrays(parts, fields=list(struct_type))
     elif field.kind is Kind.CHAR:
-        width = field.fixed_dimensions[-1] if field.dimensions else 1
+        width = char_width(field)
         flat = numpy.ascontiguousarray(values)
         array = pyarrow.FixedSizeBinaryArray.from_buffers(
             pyarrow.binary(width), flat.size, [None, pyarrow.py_buffer(flat.tobytes())]
@@ -168,8 +166,13 @@ def _text_column(field: Field, columns: Columns, slots: Array, path: str) -> "py
         return array
     try:
         return array.cast(pyarrow.string())
-    except pyarrow.ArrowInvalid as error:
-        raise MalformedBatchError(f"a string is not UTF-8 - at `{path}`") from error
+    except pyarrow.ArrowInvalid:
+        for index, text in enumerate(texts):
+            try:
+                utf8(text or b"", path)
+            except MalformedBatchError as error:
+                raise MalformedBatchError(f"{error}, record {index} of {len(texts)}") from error
+        raise
 
 
 def _vector_column(
@@ -183,16 +186,9 @@ def _vector_column(
 ) -> "pyarrow.Array[Any]":
     import pyarrow
 
-    from echoic.formats.to_dtype import element_dtype
-
     blocks, lengths = columns.vectors(field, slots, sizing, path)
-    dtype = element_dtype(field, format)
-    if field.kind is Kind.CHAR:
-        inner = Field(field.name, Kind.CHAR, 1, dimensions=field.fixed_dimensions)
-    else:
-        inner = Field(
-            field.name, field.kind, field.size, dimensions=field.fixed_dimensions, enumeration=field.enumeration
-        )
+    dtype = numpy.dtype(f"S{char_width(field)}") if field.kind is Kind.CHAR else element_dtype(field, format)
+    inner = replace(field, dimensions=field.fixed_dimensions)
     flat = numpy.frombuffer(b"".join(blocks), dtype)
     values = _fixed_column(inner, flat, kind.value_type)
     offsets = numpy.concatenate(([0], numpy.cumsum(lengths))).astype(numpy.int32)
@@ -201,45 +197,93 @@ def _vector_column(
     return made
 
 
-def from_record_batch(format: Format, batch: "pyarrow.RecordBatch") -> tuple[list[Buffer], Sequence[int] | None]:
-    """Return the pieces and bounds of the records that Arrow columns hold.
+def from_record_batch(
+    batch: "pyarrow.RecordBatch", format: Format
+) -> tuple[Format, list[Buffer], Sequence[int] | None]:
+    """Return the records that Arrow columns hold: their own format, and the pieces and bounds of a batch.
+
+    A RecordBatch is an event type like any other, so what `format` asks of it is what it asks of any source. Only the
+    columns that `format` names are looked at.
 
     Raises:
-        EncodeError: A column is missing, has nulls where none can be, or has another type.
+        EncodeError: A column is missing, has nulls where none can be, or another type than its field can be made of.
     """
-    missing = [field.name for field in format.fields if field.name not in batch.schema.names]
-    if missing:
-        raise EncodeError(f"the RecordBatch has no column {', '.join(f'`{name}`' for name in missing)}")
-    for field in format.fields:
-        nulls = batch.column(field.name).null_count
-        if nulls and not field.optional:
-            raise EncodeError(
-                f"the column has {nulls} nulls, `{field.spelling}` has none - at `{format.name}.{field.name}`"
-            )
-    if format.variable:
-        return encoder_of(format).encode(batch.select([field.name for field in format.fields]).to_pylist())
-    result = numpy.zeros(batch.num_rows, format.dtype)
-    for field in format.fields:
-        _fill(result[field.name], field, batch.column(field.name), f"{format.name}.{field.name}")
+    names = [field.name for field in format.fields if field.name in batch.schema.names]
+    missing = [field.name for field in format.fields if field.name not in names and field.default is MISSING]
+    if missing or any(batch.schema.names.count(name) > 1 for name in names):
+        told = ", ".join(f"`{name}`" for name in missing) or "of its own for each name"
+        raise EncodeError(f"the RecordBatch has no column {told} - at `{format.name}`")
+    chosen = batch.select(names)
+    try:
+        own = _sized(format_of_schema(chosen.schema, format.name), format)
+    except FormatError as error:
+        raise EncodeError(f"{error}, so the RecordBatch cannot be `{format.name}`") from error
+    problems = mismatches(own, format)
+    if problems:
+        raise EncodeError(f"the RecordBatch cannot be `{format.name}`: {'; '.join(problems)}")
+    columns = {
+        field.name: _plain_column(chosen.column(field.name), field, f"{format.name}.{field.name}")
+        for field in own.fields
+    }
+    for name, column in columns.items():
+        _check_nulls(column, format.field(name), f"{format.name}.{name}")
+    return own, *_records(own, columns, batch.num_rows)
+
+
+def _sized(own: Format, format: Format) -> Format:
+    """Return the format of columns with the sizing fields that `format` has, since Arrow's lists have none."""
+    fields = []
+    for field in own.fields:
+        sizing = format.field(field.name).sizing
+        if field.dynamic and sizing in own.by_name:
+            fields.append(replace(field, dimensions=(sizing, *field.dimensions[1:])))
+        else:
+            fields.append(field)
+    return Format.place(own.name, fields, NATIVE)
+
+
+def _plain_column(column: Any, field: Field, path: str) -> Any:  # noqa: ANN401 - pyarrow's types
+    """Return a column without dictionaries and 64-bit offsets."""
+    import pyarrow
+
+    try:
+        return column.cast(type_of(field))
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, pyarrow.ArrowTypeError) as error:
+        raise EncodeError(f"expected `{field.spelling}`, got Arrow `{column.type}`: {error} - at `{path}`") from error
+
+
+def _records(own: Format, columns: dict[str, Any], rows: int) -> tuple[list[Buffer], Sequence[int] | None]:
+    if own.variable:
+        lists = [column.to_pylist() for column in columns.values()]
+        return encoder_of(own).encode([dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)])
+    result = numpy.zeros(rows, own.dtype)
+    for field in own.fields:
+        _fill(result[field.name], field, columns[field.name])
     return [result.view(numpy.uint8).data if result.size else b""], None
 
 
-def _fill(target: Array, field: Field, column: Any, path: str) -> None:  # noqa: ANN401 - pyarrow's types
-    """Write a column of fixed-size values into a column of the structured array."""
-    import pyarrow
+def _check_nulls(column: Any, field: Field, path: str) -> None:  # noqa: ANN401 - pyarrow's types
+    """Refuse nulls wherever a record has no way to say them."""
+    import pyarrow.types as is_
 
+    if column.null_count and not field.optional:
+        raise EncodeError(f"the column has {column.null_count} nulls, `{field.spelling}` has none - at `{path}`")
+    if is_.is_fixed_size_list(column.type) or is_.is_list(column.type):
+        _check_nulls(column.flatten(), replace(field, dimensions=(), optional=False), path)
+    elif field.record is not None and is_.is_struct(column.type):
+        for inner in field.record.fields:
+            _check_nulls(column.field(inner.name), inner, f"{path}.{inner.name}")
+
+
+def _fill(target: Array, field: Field, column: Any) -> None:  # noqa: ANN401 - pyarrow's types
+    """Write a column of fixed-size values into a column of the structured array."""
     for _ in range(len(field.dimensions) - (field.kind is Kind.CHAR and bool(field.dimensions))):
-        if not pyarrow.types.is_fixed_size_list(column.type):
-            raise EncodeError(f"expected `{field.spelling}`, got Arrow `{column.type}` - at `{path}`")
         column = column.flatten()
     if field.record is not None:
-        for nested in field.record.fields:
-            inner = column.field(column.type.get_field_index(nested.name))
-            _fill(target[nested.name], nested, inner, f"{path}.{nested.name}")
+        for inner in field.record.fields:
+            _fill(target[inner.name], inner, column.field(inner.name))
         return
     values = column.to_numpy(zero_copy_only=False)
     if field.kind is Kind.CHAR:
-        values = values.astype("S")
-    elif not numpy.can_cast(values.dtype, target.dtype.newbyteorder("="), "safe"):
-        raise EncodeError(f"expected `{field.spelling}`, got Arrow `{column.type}` - at `{path}`")
+        values = values.astype(f"S{char_width(field)}")
     target[...] = values.reshape(target.shape)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy
+from numpy import ndarray
 
 from echoic.errors import EncodeError, MalformedBatchError
 from echoic.formats import Format, Registry
 from echoic.wire import arrow, columns
+from echoic.wire.bounds import Bounds, checked_bounds
 from echoic.wire.convert import conversion_of
-from echoic.wire.decode import Decoder, checked_bounds, decoder_of
+from echoic.wire.decode import Decoder, decoder_of
 from echoic.wire.encode import encoder_of
 from echoic.wire.frames import PADDING, Buffer
 
@@ -47,7 +49,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
     format: Format
     count: int
     pieces: list[Buffer] | None = None
-    offsets: Any = None
+    offsets: Bounds | None = None
     decoder: Decoder | None = None
     payload: Buffer | None = None
 
@@ -95,9 +97,16 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         """
         if not self.format.variable:
             return range(0, self.count * self.format.size + 1, self.format.size)
-        self.offsets = checked_bounds(self.offsets, self.format.size, len(self.records))
-        bounds: Sequence[int] = self.offsets
+        bounds = checked_bounds(self.known_offsets, self.format.size, len(self.records))
+        self.offsets = bounds
         return bounds
+
+    @property
+    def known_offsets(self) -> Bounds:
+        """The bounds of the records, checked or not."""
+        if self.offsets is None:
+            return range(0, self.count * self.format.size + 1, self.format.size)
+        return self.offsets
 
     @property
     def array(self) -> "numpy.ndarray[Any, Any]":
@@ -111,8 +120,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         if self.format.variable:
             return columns.object_array(self.format, self.records, self.bounds)
         if self.pieces is None:
-            return numpy.ndarray(self.count, self.format.dtype, self.payload, HEADER_BYTES)
-        return numpy.ndarray(self.count, self.format.dtype, self.records)
+            return ndarray(self.count, self.format.dtype, self.payload, HEADER_BYTES)
+        return ndarray(self.count, self.format.dtype, self.records)
 
     @property
     def arrow(self) -> "pyarrow.RecordBatch":
@@ -137,13 +146,14 @@ class Batch(msgspec.Struct, eq=False, gc=False):
             MalformedBatchError: A record contradicts the format.
             LimitExceededError: The result would be unreasonably large.
         """
-        decoder = decoder_of(declared)
+        decoder = declared if isinstance(declared, Decoder) else decoder_of(declared)
         target = decoder.binding.format
+        if target.token == self.format.token:
+            return Batch(target, self.count, self.pieces, self.offsets, decoder, self.payload)
         conversion = conversion_of(self.format, target, narrow=narrow)
         if conversion.identical:
-            same_name = self.payload if target.token == self.format.token else None
-            return Batch(target, self.count, self.pieces or [self.records], self.offsets, decoder, same_name)
-        records, bounds = conversion.convert(self.records, self.bounds, self.count)
+            return Batch(target, self.count, self.pieces or [self.records], self.offsets, decoder)
+        records, bounds = conversion.convert(self.records, self.known_offsets, self.count)
         return Batch(target, self.count, [records], bounds, decoder)
 
     def events(self) -> list[object]:
@@ -155,7 +165,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         decoder = self.decoder
         if decoder is None:
             decoder = self.decoder = decoder_of(self.format)
-        return decoder.decode(self.records, self.offsets if self.format.variable else self.bounds)
+        return decoder.decode(self.records, self.known_offsets)
 
     def buffers(self) -> list[Buffer]:
         """Return the batch as it goes onto the wire, for one gathering write; records are not copied."""
@@ -206,7 +216,7 @@ def _parse_variable(payload: Buffer, format: Format, count: int, flags: int) -> 
             f"a batch of {count} `{format.name}` has {len(payload)} bytes and flags {flags}, "
             f"expected at least {start} and {OFFSETS}"
         )
-    offsets = numpy.ndarray(count + 1, "<u4", payload, HEADER_BYTES)
+    offsets = ndarray(count + 1, "<u4", payload, HEADER_BYTES)
     return Batch(format, count, None, offsets, None, payload)
 
 
@@ -230,5 +240,5 @@ def _of_array(array: "numpy.ndarray[Any, Any]", declared: object | None) -> Batc
 
 def _of_arrow(table: "pyarrow.RecordBatch", declared: object | None) -> Batch:
     decoder = decoder_of(declared if declared is not None else Format.of(table.schema))
-    pieces, bounds = arrow.from_record_batch(decoder.binding.format, table)
-    return Batch(decoder.binding.format, table.num_rows, pieces, bounds, decoder)
+    own, pieces, bounds = arrow.from_record_batch(table, decoder.binding.format)
+    return Batch(own, table.num_rows, pieces, bounds).to(decoder)

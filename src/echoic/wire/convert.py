@@ -6,7 +6,6 @@ native routine generated for exactly this pair (ECho paper, section 3.2) once en
 """
 
 import sys
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +13,7 @@ import msgspec
 
 from echoic.errors import CodegenError, LimitExceededError
 from echoic.formats import Format, match
+from echoic.wire.bounds import Bounds, checked_bounds
 from echoic.wire.convert_native import FixedRoutine, NativeConversion, can_generate
 from echoic.wire.convert_numpy import NumpyConversion
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, Buffer
@@ -52,7 +52,7 @@ class Conversion:
         hot = HOT_VARIABLE_RECORDS if self.variable else HOT_RECORDS
         self._hot_records = hot if sys.byteorder == "little" and can_generate(self.matching) else sys.maxsize
 
-    def convert(self, records: memoryview, bounds: Sequence[int], count: int) -> tuple[Buffer, Sequence[int] | None]:
+    def convert(self, records: memoryview, bounds: Bounds, count: int) -> tuple[Buffer, Bounds | None]:
         """Return the converted records, and their bounds when the target format is variable.
 
         Raises:
@@ -68,7 +68,8 @@ class Conversion:
                 return made
         else:
             self._warm(count)
-        return self._numpy.convert_variable(records, bounds, count, CONVERTED_BYTES_MAX)
+        places = checked_bounds(bounds, self.matching.source.size, len(records))
+        return self._numpy.convert_variable(records, places, count, CONVERTED_BYTES_MAX)
 
     def compile(self) -> None:
         """Generate the native routine; the next batch uses it.
@@ -106,11 +107,15 @@ class Conversion:
             self.compile()
 
 
-@lru_cache(maxsize=1024)
 def conversion_of(source: Format, target: Format, *, narrow: bool = False) -> Conversion:
     """Return the conversion for a pair of formats; the same one every time, so that it can grow hot.
 
     Raises:
         IncompatibleTypesError: The types do not match.
     """
+    return _known_conversion(source, target, narrow)
+
+
+@lru_cache(maxsize=1024)
+def _known_conversion(source: Format, target: Format, narrow: bool) -> Conversion:
     return Conversion(source, target, narrow=narrow)

@@ -8,30 +8,35 @@ Measured for batches of 64 against memcpy of the same bytes: 1.0 to 1.3 with an 
 big-endian records (`benchmarks/convert.py`).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+import struct
+from array import array
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import numpy
 
 from echoic.codegen import NativeCode, compile_library, fixed_entry, variable_entry
 from echoic.errors import LimitExceededError
 from echoic.formats import Format, Matching, Slots
-from echoic.formats.moves import Each, Move, Vector
+from echoic.formats.moves import Each, FillText, Move, Text, Vector
+from echoic.wire.bounds import Bounds
 from echoic.wire.conversion_code import fixed_routine, locate_routine, variable_routine
 from echoic.wire.frames import Buffer
 
-__all__ = ["FixedRoutine", "NativeConversion", "NativeLocator", "can_generate"]
+__all__ = ["FixedRoutine", "NativeConversion", "NativeLocator", "can_generate", "can_locate"]
 
+WIDE_POINTERS: Final = struct.calcsize("P") == 8  # what the entry points and offsets are written for
 FixedRoutine: TypeAlias = Callable[[Buffer, int], Buffer]
 
 MOVES_MAX: Final = 512  # beyond it the optimiser takes seconds
+SLOT_WEIGHT: Final = 16  # a slot takes as long to compile as so many plain moves
 
 
 def can_generate(matching: Matching) -> bool:
     """Tell whether a routine can be generated: not for C pointers as slots, nor for very many moves."""
     variable = matching.source.variable or matching.target.variable
     spans = matching.source.slots is Slots.SPAN and matching.target.slots is Slots.SPAN
-    return (spans or not variable) and _count(matching.moves) <= MOVES_MAX
+    return (spans or not variable) and WIDE_POINTERS and _weight(matching.moves) <= MOVES_MAX
 
 
 class NativeConversion:
@@ -56,8 +61,8 @@ class NativeConversion:
         self._bytes_max = bytes_max
 
     def convert_variable(
-        self, records: memoryview, bounds: Sequence[int], count: int
-    ) -> tuple[memoryview, Sequence[int] | None] | None:
+        self, records: memoryview, bounds: Bounds, count: int
+    ) -> tuple[memoryview, Bounds | None] | None:
         """Return converted variable records and their bounds, None when one is malformed.
 
         Raises:
@@ -79,8 +84,17 @@ class NativeConversion:
                     ) from error
                 capacity *= 4
                 continue
-            ends = numpy.frombuffer(made, numpy.uint32, count + 1).tolist() if self._target.variable else None
+            if not self._target.variable:
+                return memoryview(made)[head:], None
+            ends = array("I")
+            ends.frombytes(memoryview(made)[: 4 * (count + 1)])
             return memoryview(made)[head:], ends
+
+
+def can_locate(format: Format) -> bool:
+    """Tell whether a locator can be generated: for not too many slots."""
+    slots = sum(field.text or field.dynamic for _, field in format.walk())
+    return WIDE_POINTERS and slots * SLOT_WEIGHT <= MOVES_MAX
 
 
 class NativeLocator:
@@ -91,14 +105,28 @@ class NativeLocator:
         code = NativeCode.of(compile_library(locate_routine(format), ("convert",)), "convert")
         self._locate = variable_entry(code)
 
-    def locate(self, records: memoryview, bounds: "Sequence[int] | numpy.ndarray[Any, Any]", count: int) -> bytes:
+    def locate(self, records: memoryview, bounds: Bounds, count: int) -> bytes:
         """Return the fixed parts with resolved slots; see `conversion_code.locate_routine`.
 
         Raises:
             ValueError: A record is malformed; the walking reader can tell how.
         """
+        if count * self._size > len(records):
+            raise ValueError("fewer bytes than fixed parts")
         return self._locate(records, numpy.asarray(bounds, numpy.uint32), count, count * self._size)
 
 
-def _count(moves: tuple[Move, ...]) -> int:
-    return sum(1 + _count(move.moves) if isinstance(move, Each | Vector) else 1 for move in moves)
+def _weight(moves: tuple[Move, ...]) -> int:
+    """Return how much there is to compile."""
+    total = 0
+    for move in moves:
+        match move:
+            case Each():
+                total += 1 + _weight(move.moves)
+            case Vector():
+                total += SLOT_WEIGHT + _weight(move.moves)
+            case Text() | FillText():
+                total += SLOT_WEIGHT
+            case _:
+                total += 1
+    return total

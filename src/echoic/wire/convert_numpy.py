@@ -5,13 +5,14 @@ cost of Python is paid per move and not per record. Records with a variable part
 but says exactly what is wrong with a malformed one. It is the twin of `convert_native` and gives the same bytes.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 import numpy
 
-from echoic.errors import LimitExceededError, MalformedBatchError
+from echoic.errors import EncodeError, LimitExceededError, MalformedBatchError
 from echoic.formats import Format, Kind, Matching, Slots
 from echoic.formats.moves import Cast, Copy, Each, Fill, FillText, Move, Number, Sizing, Text, Vector
 from echoic.formats.to_dtype import slot_dtype
@@ -84,14 +85,14 @@ class NumpyConversion:
 
     def convert_variable(
         self, records: memoryview, bounds: Sequence[int], count: int, bytes_max: int
-    ) -> tuple[bytes, list[int] | None]:
+    ) -> tuple[bytes, Sequence[int] | None]:
         """Return the converted records, and their bounds when the target is variable.
 
         Raises:
             MalformedBatchError: A record contradicts its format.
             LimitExceededError: The result would have more than `bytes_max` bytes.
         """
-        made, ends = bytearray(), [0]
+        made, ends = bytearray(), array("I", [0])
         for index in range(count):
             try:
                 made += self._one(records, bounds[index], bounds[index + 1], bytes_max - len(made))
@@ -126,7 +127,8 @@ class NumpyConversion:
                 case Cast(s, t, count, read, write):
                     whole = (*shape, count)
                     values = left.view(s, _dtype(read), whole, read.size)
-                    right.view(t, _dtype(write), whole, write.size)[...] = cast(values, read, write)
+                    with numpy.errstate(over="ignore", invalid="ignore"):
+                        right.view(t, _dtype(write), whole, write.size)[...] = cast(values, read, write)
                 case Fill(t, data):
                     right.view(t, "u1", (*shape, len(data)), 1)[...] = numpy.frombuffer(data, "u1")
                 case Each(s, t, count, source_stride, target_stride, inner):
@@ -160,7 +162,8 @@ class NumpyConversion:
             case Text():
                 self._text(move, left.at, right, *parts)
             case FillText(t, data, terminated):
-                _write_text(self._matching.target, right, t, data, terminated, parts[1])
+                here = self._matching.target
+                _write_text(here, right, t, data, parts[1], terminated=terminated, path=here.name)
             case Vector():
                 self._vector(move, left.at, right, *parts)
             case _:
@@ -173,7 +176,9 @@ class NumpyConversion:
             found = self._slots.text(record, at, move.path, terminated=move.source_terminated)
             data = None if found is None else bytes(record.buffer[found[0] : found[1]])
             place = move.target + index * target_step
-            _write_text(self._matching.target, target, place, data, move.target_terminated, heap)
+            _write_text(
+                self._matching.target, target, place, data, heap, terminated=move.target_terminated, path=move.path
+            )
 
     def _vector(self, move: Vector, here: int, target: _Side, record: Extent, heap: _Heap) -> None:
         told = _told(record, here, move.source_sizing)
@@ -203,9 +208,8 @@ def cast(values: Any, read: Number, write: Number) -> Any:  # noqa: ANN401 - Num
     """Return numbers of one kind as another: integers saturate, fractions are cut off, NaN becomes 0."""
     if read.kind is Kind.BOOL:
         return values != 0
-    if write.kind is Kind.FLOAT:
-        with numpy.errstate(over="ignore", invalid="ignore"):
-            return values.astype(_dtype(write))
+    if write.kind is Kind.FLOAT or (read.kind, read.size) == (write.kind, write.size):
+        return values  # the assignment that follows converts
     low, high = write.limits
     if read.kind is not Kind.FLOAT:
         least, greatest = read.limits
@@ -240,10 +244,14 @@ def _write_slot(format: Format, target: _Side, at: int, offset: int, length: int
     target.view(at, slot_dtype(format), ())[...] = value
 
 
-def _write_text(format: Format, target: _Side, at: int, data: bytes | None, terminated: bool, heap: _Heap) -> None:
+def _write_text(
+    format: Format, target: _Side, at: int, data: bytes | None, heap: _Heap, *, terminated: bool, path: str
+) -> None:
     if data is None:
         _write_slot(format, target, at, 0, 0)
         return
+    if format.slots is not Slots.SPAN and 0 in data:
+        raise EncodeError(f"a text that contains NUL cannot stand behind a C pointer - at `{path}`")
     offset, block = heap.add(len(data) + terminated, 1)
     block[: len(data)] = numpy.frombuffer(data, numpy.uint8)
     _write_slot(format, target, at, offset, len(data))

@@ -10,28 +10,29 @@ source is made of our own words and of numbers: no name that came over a wire is
 Measured per event of five fields: numbers 110 ns, one of them a string 200 ns; walking 2 to 4 us.
 """
 
-import itertools
 import math
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import starmap
 from typing import Any, Final, TypeAlias
 
 import numpy
 
-from echoic.errors import MalformedBatchError
+from echoic.errors import FormatError, MalformedBatchError
 from echoic.formats import Binding, Field, Format, Kind, Slots, bind
+from echoic.formats.checks import shown
 from echoic.formats.matching import number_letters
 from echoic.formats.to_dtype import element_dtype
-from echoic.wire.convert_native import NativeLocator
+from echoic.wire.bounds import Bounds, checked_bounds
+from echoic.wire.convert_native import NativeLocator, can_locate
 from echoic.wire.reader import RecordReader
 from echoic.wire.slots import ORDERS
 
-__all__ = ["Decoder", "checked_bounds", "decoder_of"]
+__all__ = ["Decoder", "decoder_of"]
 
-Bounds: TypeAlias = "Sequence[int] | numpy.ndarray[Any, Any]"
 BatchFunction: TypeAlias = Callable[[memoryview, bytes, memoryview | bytes], list[object]]
 
 HOT_RECORDS: Final = 250
@@ -47,6 +48,7 @@ class Decoder:
         self._fast = generate(binding)
         self._locator: NativeLocator | None = None
         self._records = 0
+        self._tried = False
 
     def decode(self, records: memoryview, bounds: Bounds) -> list[object]:
         """Return the objects of the records that lie between neighbouring `bounds`.
@@ -64,13 +66,14 @@ class Decoder:
         except ValueError:
             return list(self.walk(records, bounds))
         self._records += len(bounds) - 1
-        if self._records > HOT_RECORDS and sys.byteorder == "little":
+        if self._records > HOT_RECORDS and not self._tried and sys.byteorder == "little":
+            self._tried = True
             self.compile()
         return list(self.walk(records, bounds))
 
     def compile(self) -> None:
         """Generate the native routine that resolves slots, if this format can use one; the next batch uses it."""
-        if self._fast is not None and self._format.variable:
+        if self._fast is not None and self._format.variable and can_locate(self._format):
             self._locator = NativeLocator(self._format)
 
     def walk(self, records: memoryview, bounds: Bounds) -> Iterator[object]:
@@ -87,9 +90,20 @@ class Decoder:
                 raise MalformedBatchError(f"{error}, record {index} of {len(places) - 1}") from error
 
 
-@lru_cache(maxsize=1024)
 def decoder_of(declared: object) -> Decoder:
-    """Return the decoder for a class or format; generated classes stand for what no class declares."""
+    """Return the decoder for a class or format; generated classes stand for what no class declares.
+
+    Raises:
+        FormatError: `declared` is not an event type.
+    """
+    try:
+        return _known_decoder(declared)
+    except TypeError as error:
+        raise FormatError(f"expected an event type, got {shown(declared)}") from error
+
+
+@lru_cache(maxsize=512)
+def _known_decoder(declared: object) -> Decoder:
     return Decoder(bind(declared))
 
 
@@ -132,6 +146,7 @@ class _Source:
         self.format = format
         self.parts: list[tuple[int, str, int, str]] = []  # offset, struct letters, bytes, names
         self.columns: list[tuple[Any, int, tuple[int, ...]]] = []
+        self._counts: Counter[str] = Counter()
         self.namespace: dict[str, object] = {"frombuffer": numpy.frombuffer, "column": _column}
 
     def record(self, binding: Binding, base: int) -> str:
@@ -140,7 +155,8 @@ class _Source:
         return f"{maker}({', '.join(self._field(field, binding, base) for field in binding.format.fields)})"
 
     def _constant(self, letter: str, value: object) -> str:
-        name = f"{letter}{sum(known.startswith(letter) for known in self.namespace)}"
+        name = f"{letter}{self._counts[letter]}"
+        self._counts[letter] += 1
         self.namespace[name] = value
         return name
 
@@ -218,23 +234,3 @@ def _column(
     """Return one array per record, all of them views of the received bytes."""
     inner = tuple(dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
     return numpy.ndarray((len(records) // stride, *shape), dtype, records, offset, (stride, *inner))
-
-
-def checked_bounds(bounds: Bounds, record_bytes_min: int, size: int) -> Sequence[int]:
-    """Return where records begin and end, once it is known that this cuts `size` bytes into whole records.
-
-    Raises:
-        MalformedBatchError: It does not.
-    """
-    if not isinstance(bounds, numpy.ndarray):
-        return bounds
-    places: list[int] = bounds.tolist()
-    if places[0] != 0 or places[-1] != size:
-        raise MalformedBatchError(f"records begin at {places[0]} and end at {places[-1]}, expected 0 and {size}")
-    for index, (start, end) in enumerate(itertools.pairwise(places)):
-        if end - start < record_bytes_min or end & 7:
-            raise MalformedBatchError(
-                f"a record takes bytes {start} to {end}, expected multiples of 8 at least {record_bytes_min} apart, "
-                f"record {index} of {len(places) - 1}"
-            )
-    return places

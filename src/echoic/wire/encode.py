@@ -17,13 +17,14 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import msgspec
+import numpy
 
 from echoic.errors import EncodeError
 from echoic.formats import Field, Format, Kind, Slots
 from echoic.formats.matching import number_letters
 from echoic.wire.frames import PADDING, Buffer
 from echoic.wire.slots import ORDERS
-from echoic.wire.writer import RecordWriter
+from echoic.wire.writer import ITEMS_FIRST, RecordWriter
 
 __all__ = ["Encoder", "encoder_of"]
 
@@ -48,7 +49,10 @@ class Encoder:
         Raises:
             EncodeError: A value does not fit its field; the message has the number of the event.
         """
-        function = self._by_position if self._are_ours(events) else self._by_attribute
+        if self._are_ours(events):
+            function = self._by_position
+        else:
+            function = self._by_attribute if self._have_attributes(events) else None
         if function is None:
             return self.walk(events)
         try:
@@ -58,10 +62,28 @@ class Encoder:
         bounds = array("I", accumulate(map(len, records), initial=0)) if self.format.variable else None
         return [b"".join(records)], bounds
 
+    def encode_one(self, event: object) -> bytes:
+        """Return the record of one event.
+
+        Raises:
+            EncodeError: A value does not fit its field.
+        """
+        function = self._by_position if getattr(event, "__struct_fields__", None) == self._names else None
+        if function is not None:
+            try:
+                return function((event,))[0]
+            except (struct.error, AttributeError, TypeError, ValueError, OverflowError):
+                pass  # the walking writer, next, says what does not fit
+        return b"".join(self._writer.write(event)[0])
+
     def _are_ours(self, events: Sequence[object]) -> bool:
         """Tell whether all events are Structs with exactly our fields in our order, so that they can be unpacked."""
         kinds = set(map(type, events))
         return len(kinds) == 1 and getattr(kinds.pop(), "__struct_fields__", None) == self._names
+
+    def _have_attributes(self, events: Sequence[object]) -> bool:
+        """Tell whether the fields of all events are attributes, and not items as those of mappings are."""
+        return not any(issubclass(kind, ITEMS_FIRST) for kind in set(map(type, events)))
 
     def walk(self, events: Sequence[object]) -> tuple[list[Buffer], Sequence[int] | None]:
         """Return the same by the walking writer.
@@ -103,7 +125,7 @@ def generate(format: Format, *, by_position: bool) -> RecordsFunction | None:
     get: Callable[[Any], Any] = msgspec.structs.astuple if by_position else attrgetter(*(path for _, path, _ in leaves))
     pack = struct.Struct(_struct_format(format, sorted(leaves, key=_offset))).pack
     single = len(leaves) == 1 and not by_position  # attrgetter gives no tuple for one name
-    if not format.variable and not single and leaves == sorted(leaves, key=_offset) and not _has_arrays(leaves):
+    if not format.variable and not single and leaves == sorted(leaves, key=_offset) and not _needs_care(leaves):
         return lambda events: [pack(*get(event)) for event in events]
     return _compile(format, leaves, get, pack, single=single)
 
@@ -112,8 +134,9 @@ def _offset(leaf: tuple[int, str, Field]) -> int:
     return leaf[0]
 
 
-def _has_arrays(leaves: list[tuple[int, str, Field]]) -> bool:
-    return any(field.dimensions for _, _, field in leaves)
+def _needs_care(leaves: list[tuple[int, str, Field]]) -> bool:
+    """Tell whether a field must be looked at before `struct` sees it, which takes anything for true and cuts text."""
+    return any(field.dimensions or field.kind is Kind.BOOL for _, _, field in leaves)
 
 
 def _generable(field: Field, format: Format) -> bool:
@@ -165,6 +188,8 @@ def _compile(
     for offset, _, field in sorted(leaves, key=_offset):
         if field.text:
             packed.append(text.add(offset, field))
+        elif field.kind is Kind.BOOL:
+            packed.append(f"g{offset} if g{offset} is True or g{offset} is False else truth(g{offset})")
         else:
             packed.append(f"fit(g{offset}, {field.count})" if field.dimensions else f"g{offset}")
     made = " + ".join([f"pack({', '.join(packed)})", *text.blocks, *text.tail()])
@@ -175,11 +200,11 @@ def _compile(
         "get": get,
         "pack": pack,
         "fit": _fit,
-        "tails": TAILS,
-        "padding": PADDING,
-        "nul": b"\0",
-        "empty": b"",
+        "truth": _truth,
+        "text": str.encode,
+        "data": _data,
     }
+    namespace |= {"tails": TAILS, "padding": PADDING, "nul": b"\0", "empty": b""}
     exec(compile(source, "<generated encoder>", "exec"), namespace)  # noqa: S102 - our own text, see the module
     encode: RecordsFunction = namespace["encode"]
     return encode
@@ -203,7 +228,7 @@ class _TextBlocks:
         if self._nul_is_due:
             self.blocks.append("nul")
         terminated = field.kind is Kind.STRING
-        block = f"g{offset}.encode()" if terminated else f"empty + g{offset}"
+        block = f"text(g{offset})" if terminated else f"g{offset} if g{offset}.__class__ is bytes else data(g{offset})"
         here = self._place()
         self.blocks.append(f"b{offset}")
         if not field.optional:
@@ -218,7 +243,7 @@ class _TextBlocks:
             f"    b{offset} = empty",
             f"    o{offset} = n{offset} = 0",
             "else:",
-            f"    b{offset} = {block}{nul}",
+            f"    b{offset} = ({block}){nul}",
             f"    o{offset} = {here}",
             f"    n{offset} = len(b{offset}){' - 1' if terminated else ''}",
             f"m{offset} = len(b{offset})",
@@ -251,3 +276,17 @@ def _fit(value: object, width: int) -> bytes:
     if not isinstance(value, bytes) or len(value) > width:
         raise ValueError
     return value
+
+
+def _data(value: object) -> bytes:
+    """Return what is like bytes as bytes."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError
+    return bytes(value)
+
+
+def _truth(value: object) -> bool:
+    """Return a NumPy bool as Python's; anything else is not a bool, however true."""
+    if not isinstance(value, numpy.bool_):
+        raise TypeError
+    return bool(value)

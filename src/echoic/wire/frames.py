@@ -21,9 +21,9 @@ from typing import Final, TypeAlias
 import google_crc32c
 import msgspec
 
-from echoic.errors import LimitExceededError, MalformedFrameError
+from echoic.errors import EncodeError, LimitExceededError, MalformedFrameError
 
-__all__ = ["Buffer", "Frame", "FrameKind", "FrameReader", "FrameStatistics", "checksum", "encode_frame"]
+__all__ = ["Buffer", "Frame", "FrameKind", "FrameReader", "FrameStatistics", "checksum", "encode_frame", "size_of"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -72,6 +72,11 @@ class FrameStatistics(msgspec.Struct, frozen=True):
     pending_bytes: int
 
 
+def size_of(buffer: Buffer) -> int:
+    """Return how many bytes a buffer has, which for a view of larger elements is not its length."""
+    return buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
+
+
 def checksum(buffers: Iterable[Buffer], value: int = 0) -> int:
     """Return the CRC-32C of the buffers one after the other, continuing from `value`.
 
@@ -79,23 +84,28 @@ def checksum(buffers: Iterable[Buffer], value: int = 0) -> int:
     checksum itself.
     """
     for buffer in buffers:
-        view = memoryview(buffer)
+        view = memoryview(buffer).cast("B")
         for start in range(0, len(view), CHECKSUM_CHUNK_BYTES):
             value = google_crc32c.extend(value, bytes(view[start : start + CHECKSUM_CHUNK_BYTES]))
     return value
 
 
 def encode_frame(
-    kind: FrameKind, payload: Sequence[Buffer], *, channel: int = 0, checked: bool = False
+    kind: FrameKind,
+    payload: Sequence[Buffer],
+    *,
+    channel: int = 0,
+    checked: bool = False,
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX,
 ) -> list[Buffer]:
     """Return the buffers of a frame around `payload`, for one gathering write; the payload is not copied.
 
     Raises:
-        LimitExceededError: The payload is longer than a frame can say.
+        EncodeError: The payload is longer than the receiver accepts.
     """
-    length = sum(len(buffer) for buffer in payload)
-    if length > 0xFFFF_FFFF:
-        raise LimitExceededError(f"a payload has {length} bytes, a frame can carry {0xFFFF_FFFF}")
+    length = sum(size_of(buffer) for buffer in payload)
+    if length > payload_bytes_max:
+        raise EncodeError(f"a payload has {length} bytes, limit is {payload_bytes_max}; send smaller batches")
     flags = CHECKSUM if checked else 0
     header = HEADER.pack(length, kind, flags, 0, channel, 0)
     if checked:
@@ -120,8 +130,8 @@ class FrameReader:
         """
         self.payload_bytes_max = payload_bytes_max
         self._checked = checked
-        self._parts: list[bytes] = []
-        self._held = 0
+        self._held = bytearray()
+        self._error: MalformedFrameError | LimitExceededError | None = None
         self._needed = HEADER_BYTES
         self._frames = self._skipped = self._bytes = 0
 
@@ -131,29 +141,37 @@ class FrameReader:
         A `bytes` object is read where it lies; anything else is copied first, since its owner may reuse it.
 
         Raises:
-            MalformedFrameError: The stream is not made of frames; nothing more can be read from it.
-            LimitExceededError: A frame announces more than `payload_bytes_max`.
+            MalformedFrameError: The stream is not made of frames; nothing more can be read from it. Frames that were
+                complete before are returned first, and the error comes with the next call.
+            LimitExceededError: A frame announces more than `payload_bytes_max`, likewise.
         """
-        piece = data if isinstance(data, bytes) else bytes(data)
-        self._parts.append(piece)
-        self._held += len(piece)
-        self._bytes += len(piece)
-        if self._held < self._needed:
-            return []
-        stream = piece if len(self._parts) == 1 else b"".join(self._parts)
-        frames, at = self._cut(stream)
-        rest = stream[at:]
-        self._parts = [rest] if rest else []
-        self._held = len(rest)
+        if self._error is not None:
+            raise self._error
+        self._bytes += len(data)
+        if self._held or len(data) < self._needed:
+            self._held += data
+            if len(self._held) < self._needed:
+                return []
+            stream = bytes(self._held)
+        else:
+            stream = data if isinstance(data, bytes) else bytes(data)
+        frames: list[Frame] = []
+        try:
+            at = self._cut(stream, frames)
+        except (MalformedFrameError, LimitExceededError) as error:
+            self._error = error  # whatever was whole before it is still good, however the stream was cut
+            if not frames:
+                raise
+            return frames
+        self._held = bytearray(memoryview(stream)[at:])
         return frames
 
     def statistics(self) -> FrameStatistics:
         """Return what was read so far."""
-        return FrameStatistics(self._frames, self._skipped, self._bytes, self._held)
+        return FrameStatistics(self._frames, self._skipped, self._bytes, len(self._held))
 
-    def _cut(self, stream: bytes) -> tuple[list[Frame], int]:
-        """Return the complete frames of `stream` and where the first incomplete one begins."""
-        frames: list[Frame] = []
+    def _cut(self, stream: bytes, frames: list[Frame]) -> int:
+        """Append the complete frames of `stream` and return where the first incomplete one begins."""
         view, at, size = memoryview(stream), 0, len(stream)
         while size - at >= HEADER_BYTES:
             length, kind, flags, reserved, channel, value = HEADER.unpack_from(stream, at)
@@ -163,7 +181,7 @@ class FrameReader:
             padded_end = end + (-length & 7)
             if padded_end > size:
                 self._needed = padded_end - at
-                return frames, at
+                return at
             payload = view[at + HEADER_BYTES : end]
             if flags:
                 self._check(view[at : at + CHECKED_HEADER_BYTES], payload, value)
@@ -177,7 +195,7 @@ class FrameReader:
             self._frames += 1
             at = padded_end
         self._needed = HEADER_BYTES
-        return frames, at
+        return at
 
     def _check(self, header: memoryview, payload: memoryview, expected: int) -> None:
         found = checksum((header, payload))
@@ -197,7 +215,8 @@ class FrameReader:
             )
         if reserved or flags > CHECKSUM or not kind:
             raise MalformedFrameError(
-                f"a header has kind {kind}, flags {flags} and {reserved} where 0 must stand - at {self._place()}"
+                f"a header has kind {kind}, flags {flags} and {reserved} in its reserved bytes, expected a kind above "
+                f"0, flags 0 or {CHECKSUM}, and 0 - at {self._place()}"
             )
         raise LimitExceededError(
             f"peer announced {length} payload bytes, limit is {self.payload_bytes_max} - at {self._place()}"

@@ -20,7 +20,7 @@ MAGIC: Final = b"ECHOIC\r\n"
 VERSION: Final = 1
 MINOR: Final = 0
 FEATURES_MAX: Final = 256
-FEATURE_BYTES_MAX: Final = 64
+TEXT_CHARACTERS_MAX: Final = 64
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +37,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.features) & frozenset(other.features)
 
 
+class _Version(msgspec.Struct):
+    """The one key that every version has in common."""
+
+    version: int = VERSION
+
+
+_version_decoder: Final = msgspec.msgpack.Decoder(_Version)
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 _decoder: Final = msgspec.msgpack.Decoder(Hello)
 
@@ -57,13 +64,22 @@ def decode_hello(payload: Buffer) -> Hello:
     if start != MAGIC:
         raise MalformedFrameError(f"a hello begins with {start!r}, expected {MAGIC!r}")
     try:
+        version = _version_decoder.decode(payload[len(MAGIC) :]).version
+        if version != VERSION:
+            raise ProtocolVersionError(
+                f"the peer speaks version {version} of the protocol, this program version {VERSION}"
+            )
         hello = _decoder.decode(payload[len(MAGIC) :])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"a hello of {len(payload)} bytes cannot be read: {error}") from error
-    if hello.version != VERSION:
-        raise ProtocolVersionError(
-            f"the peer speaks version {hello.version} of the protocol, this program version {VERSION}"
+    if len(hello.features) > FEATURES_MAX or any(len(name) > TEXT_CHARACTERS_MAX for name in hello.features):
+        raise MalformedFrameError(
+            f"a hello names {len(hello.features)} features, limit is {FEATURES_MAX} of {TEXT_CHARACTERS_MAX} characters"
         )
-    if len(hello.features) > FEATURES_MAX or any(len(name) > FEATURE_BYTES_MAX for name in hello.features):
-        raise MalformedFrameError(f"a hello names {len(hello.features)} features, limit is {FEATURES_MAX} short names")
+    if hello.minor < 0 or hello.payload_bytes_max < 1:
+        raise MalformedFrameError(
+            f"a hello has minor {hello.minor} and {hello.payload_bytes_max} payload bytes at most"
+        )
+    if len(hello.name) > TEXT_CHARACTERS_MAX or not hello.name.isprintable():
+        raise MalformedFrameError(f"a hello's name is not {TEXT_CHARACTERS_MAX} printable characters or fewer")
     return hello

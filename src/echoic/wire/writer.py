@@ -8,7 +8,7 @@ piece costs more than a kilobyte of copying.
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy
@@ -27,6 +27,7 @@ FieldWriter: TypeAlias = Callable[[object, bytearray, int, "_Heap"], None]
 
 PIECE_BYTES_MIN: Final = 1024  # what is worth a piece of its own
 OFFSET_MAX: Final = 0xFFFF_FFFF
+ITEMS_FIRST: Final = (Mapping, numpy.void)  # their attributes, such as `values` or `size`, are not fields
 
 
 class _Heap:
@@ -145,8 +146,10 @@ class RecordWriter:
         if field.text:
             return self._text(field, path)
         if field.kind is Kind.CHAR:
-            width = field.fixed_dimensions[-1] if field.fixed_dimensions else 1
-            return lambda value, target, at, _heap: _put(target, at, characters(value, width, path))
+            width, least = (field.fixed_dimensions[-1], 0) if field.fixed_dimensions else (1, 1)
+            return lambda value, target, at, _heap: _put(target, at, characters(value, least, width, path))
+        if field.kind is Kind.BOOL:
+            return lambda value, target, at, _heap: _put(target, at, truth(value, path))
         pack_into = struct.Struct(
             ORDERS[self._format.byte_order] + number_letters(field, self._format.byte_order)
         ).pack_into
@@ -180,6 +183,8 @@ class RecordWriter:
             else:
                 raise EncodeError(f"expected {word}, got {_shown(value)} - at `{path}`")
             length = len(data) - terminated
+            if not span and data.find(0) < length:
+                raise EncodeError(f"a text behind a C pointer cannot contain NUL, got {_shown(value)} - at `{path}`")
             offset = heap.add(data, 1, path)
             if span:
                 pack_into(target, at, offset, length)
@@ -243,12 +248,8 @@ def field_of(value: object, name: str, path: str) -> object:
         EncodeError: The event has no such field.
     """
     try:
-        return getattr(value, name)
-    except AttributeError:
-        pass
-    try:
-        return value[name]  # type: ignore[index] # whatever supports it
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+        return value[name] if isinstance(value, ITEMS_FIRST) else getattr(value, name)
+    except (KeyError, AttributeError, ValueError, IndexError) as error:
         raise EncodeError(f"{_shown(value)} has no field `{name}` - at `{path}.{name}`") from error
 
 
@@ -264,14 +265,26 @@ def utf8_bytes(value: str, path: str) -> bytes:
         raise EncodeError(f"character {error.start} of the text cannot be written as UTF-8 - at `{path}`") from error
 
 
-def characters(value: object, width: int, path: str) -> bytes:
+def truth(value: object, path: str) -> bytes:
+    """Return the byte of a bool.
+
+    Raises:
+        EncodeError: It is something else, however true.
+    """
+    if not isinstance(value, bool | numpy.bool_):
+        raise EncodeError(f"expected `bool`, got {_shown(value)} - at `{path}`")
+    return b"\1" if value else b"\0"
+
+
+def characters(value: object, least: int, width: int, path: str) -> bytes:
     """Return the bytes of a char array, padded with NUL.
 
     Raises:
         EncodeError: It is not bytes, or longer than the array.
     """
-    if not isinstance(value, bytes | bytearray) or len(value) > width or (width == 1 and len(value) != 1):
-        raise EncodeError(f"expected at most {width} bytes, got {_shown(value)} - at `{path}`")
+    if not isinstance(value, bytes | bytearray) or not least <= len(value) <= width:
+        expected = f"at most {width} bytes" if width > least else "one byte"
+        raise EncodeError(f"expected {expected}, got {_shown(value)} - at `{path}`")
     return bytes(value).ljust(width, b"\0")
 
 
@@ -300,11 +313,9 @@ def array_of(value: object, dtype: "numpy.dtype[Any]", shape: tuple[int, ...], p
     Raises:
         EncodeError: The shape differs, or a number does not fit the type.
     """
-    given = numpy.asarray(value)
-    if not given.size and -1 not in shape:
-        return numpy.zeros(shape, dtype)
-    if given.size == 0:
-        return numpy.zeros((0, *shape[1:]), dtype)
+    given = _given(value, dtype, shape, path)
+    if given.shape == (0,):
+        return numpy.zeros((0, *shape[1:]) if -1 in shape else shape, dtype)
     if given.shape[1:] != shape[1:] or (
         shape[0] not in (-1, len(given)) if given.ndim and shape else given.shape != shape
     ):
@@ -312,6 +323,27 @@ def array_of(value: object, dtype: "numpy.dtype[Any]", shape: tuple[int, ...], p
     if given.dtype != dtype:
         given = _cast(given, dtype, path)
     return numpy.ascontiguousarray(given)
+
+
+def _given(value: object, dtype: "numpy.dtype[Any]", shape: tuple[int, ...], path: str) -> "numpy.ndarray[Any, Any]":
+    """Return a value as NumPy sees it; integers that it would take for floats or objects stay integers."""
+    try:
+        given = numpy.asarray(value)
+        if dtype.kind in "iu" and given.dtype.kind in "fO" and not isinstance(value, numpy.ndarray):
+            exact = numpy.asarray(value, object)
+            if all(isinstance(item, int) and not isinstance(item, bool) for item in exact.flat):
+                return _integers(exact, dtype, path)
+    except ValueError as error:
+        raise EncodeError(f"expected an array of shape {_shape(shape)}, got {_shown(value)} - at `{path}`") from error
+    return given
+
+
+def _integers(exact: "numpy.ndarray[Any, Any]", dtype: "numpy.dtype[Any]", path: str) -> "numpy.ndarray[Any, Any]":
+    limits = numpy.iinfo(dtype)
+    worst = next((item for item in exact.flat if not limits.min <= item <= limits.max), None)
+    if worst is not None:
+        raise EncodeError(f"element {worst} does not fit {dtype.name} ({limits.min} to {limits.max}) - at `{path}`")
+    return exact.astype(dtype)
 
 
 def _cast(given: "numpy.ndarray[Any, Any]", dtype: "numpy.dtype[Any]", path: str) -> "numpy.ndarray[Any, Any]":
@@ -327,7 +359,12 @@ def _cast(given: "numpy.ndarray[Any, Any]", dtype: "numpy.dtype[Any]", path: str
         if least < limits.min or greatest > limits.max:
             worst = least if least < limits.min else greatest
             raise EncodeError(f"element {worst} does not fit {dtype.name} ({limits.min} to {limits.max}) - at `{path}`")
-    return given.astype(dtype)
+    with numpy.errstate(over="ignore"):
+        made = given.astype(dtype)
+    lost = numpy.isinf(made) & numpy.isfinite(given) if dtype.kind == "f" else numpy.zeros(0, bool)
+    if bool(lost.any()):
+        raise EncodeError(f"element {given[lost][0]} does not fit {dtype.name} - at `{path}`")
+    return made
 
 
 def bytes_of(array: "numpy.ndarray[Any, Any]") -> memoryview:

@@ -1,0 +1,39 @@
+"""Where the records of a variable batch begin and end.
+
+Bounds that came over a wire are a NumPy array and not believed; native routines check them as they go. Whoever wants to
+use them in Python asks for `checked_bounds`, and gets a sequence that cuts the bytes into whole records. Bounds in any
+other form were made by this program, and are right.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy
+
+from echoic.errors import MalformedBatchError
+
+__all__ = ["Bounds", "checked_bounds"]
+
+Bounds: TypeAlias = Sequence[int] | numpy.ndarray[Any, Any]
+
+
+def checked_bounds(bounds: Bounds, record_bytes_min: int, size: int) -> Sequence[int]:
+    """Return where records begin and end, once it is known that this cuts `size` bytes into whole records.
+
+    Raises:
+        MalformedBatchError: It does not.
+    """
+    if not isinstance(bounds, numpy.ndarray):
+        return bounds
+    places: list[int] = bounds.tolist()
+    if places[0] != 0 or places[-1] != size:
+        raise MalformedBatchError(f"records begin at {places[0]} and end at {places[-1]}, expected 0 and {size}")
+    starts, ends = bounds[:-1].astype(numpy.int64), bounds[1:].astype(numpy.int64)
+    bad = (ends - starts < record_bytes_min) | (ends & 7 != 0)
+    if bool(bad.any()):
+        index = int(numpy.argmax(bad))
+        raise MalformedBatchError(
+            f"a record takes bytes {places[index]} to {places[index + 1]}, expected multiples of 8 at least "
+            f"{record_bytes_min} apart, record {index} of {len(places) - 1}"
+        )
+    return places
