@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echoic.errors import FormatError
 from echoic.formats import Array, Field, Format, Kind, Record, bind, event
 from tests.strategies import formats, records_of, to_object
 
@@ -159,3 +160,17 @@ def test_a_generated_record_has_what_it_was_given(data: st.DataObject) -> None:
         elif not field.dimensions:
             assert list(record[field.name]) == [nested.name for nested in field.record.fields]
     assert record == to_object(event, format)
+
+
+def test_a_class_that_extends_an_event_and_was_not_decorated_says_so() -> None:
+    @event
+    class Base:
+        a: int
+
+    class Loose(Base):
+        b: int = 0
+
+    with pytest.raises(FormatError, match="decorate it with @echoic"):
+        _ = Loose(1).format
+    with pytest.raises(FormatError, match="decorate it with @echoic"):
+        Format.of(Loose)

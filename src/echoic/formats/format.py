@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.errors import FormatError, MalformedFormatError
 from echoic.formats import checks, descriptor, to_arrow, to_dtype
+from echoic.formats.alignment import round_up
 from echoic.formats.architecture import Architecture, ByteOrder
 from echoic.formats.fields import MISSING, Field, Kind, Slots
 
@@ -102,7 +103,7 @@ class Format:
         end, record_alignment = 0, architecture.record_alignment_min
         for declared in fields:
             field, alignment = _resized(declared, architecture)
-            field = replace(field, offset=_round_up(end, alignment))
+            field = replace(field, offset=round_up(end, alignment))
             placed.append(field)
             end = field.offset + (architecture.slots.size if field.dynamic else field.size * field.count)
             record_alignment = max(record_alignment, alignment)
@@ -111,7 +112,7 @@ class Format:
             tuple(placed),
             byte_order=architecture.byte_order,
             alignment=record_alignment,
-            size=_round_up(end, record_alignment),
+            size=round_up(end, record_alignment),
             slots=architecture.slots,
         )
 
@@ -254,10 +255,6 @@ class Format:
 
     def __repr__(self) -> str:
         return f"<Format {self.name}: {self.size} bytes, {self.byte_order}-endian, token {self.token:016x}>"
-
-
-def _round_up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment
 
 
 def _build(description: descriptor.Description) -> Format:

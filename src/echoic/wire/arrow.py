@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy
 
 from echoic.errors import EncodeError, FormatError, MalformedBatchError
-from echoic.formats import MISSING, NATIVE, Field, Format, Kind, mismatches
-from echoic.formats.from_arrow import format_of_schema
-from echoic.formats.to_arrow import type_of
-from echoic.formats.to_dtype import char_width, element_dtype
+from echoic.formats import (
+    MISSING,
+    NATIVE,
+    Field,
+    Format,
+    Kind,
+    char_width,
+    element_dtype,
+    format_of_schema,
+    mismatches,
+    type_of,
+)
 from echoic.wire.columns import Columns
 from echoic.wire.decode import decoder_of
 from echoic.wire.encode import encoder_of

@@ -18,7 +18,7 @@ import numpy
 from numpy import ndarray
 
 from echoic.errors import EncodeError, MalformedBatchError
-from echoic.formats import Format, Registry
+from echoic.formats import Format, Registry, round_up
 from echoic.wire import arrow, columns
 from echoic.wire.bounds import Bounds, checked_bounds
 from echoic.wire.convert import conversion_of
@@ -222,7 +222,7 @@ def _parse_variable(payload: Buffer, format: Format, count: int, flags: int) -> 
 
 def _records_start(count: int) -> int:
     """Return where the records of a variable batch begin in its payload."""
-    return HEADER_BYTES + -(-4 * (count + 1) // 8) * 8
+    return HEADER_BYTES + round_up(4 * (count + 1))
 
 
 def _records_of(payload: memoryview, format: Format, count: int) -> memoryview:

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from echoic.errors import MalformedBatchError
-from echoic.formats import Field, Format, Slots
-from echoic.formats.matching import block_alignment
+from echoic.formats import Field, Format, Slots, block_alignment
 from echoic.wire.decode import decoder_of
 
 __all__ = ["Columns", "object_array"]

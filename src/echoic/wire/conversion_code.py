@@ -16,9 +16,26 @@ Negative results: -1 a record is malformed, -2 the capacity does not suffice.
 from typing import Final, assert_never
 
 from echoic.codegen import Emitter
-from echoic.formats import Field, Format, Kind, Matching, match
-from echoic.formats.matching import block_alignment, sizing_of
-from echoic.formats.moves import Cast, Copy, Each, Fill, FillText, Move, Number, Sizing, Text, Vector
+from echoic.formats import (
+    Cast,
+    Copy,
+    Each,
+    Field,
+    Fill,
+    FillText,
+    Format,
+    Kind,
+    Matching,
+    Move,
+    Number,
+    Sizing,
+    Text,
+    Vector,
+    block_alignment,
+    match,
+    round_up,
+    sizing_of,
+)
 
 __all__ = ["fixed_routine", "locate_routine", "variable_routine"]
 
@@ -83,7 +100,7 @@ def _one_record(emit: Emitter, matching: Matching, index: str, head: str, writte
     start, record_bytes = _record_bounds(emit, index, matching.source)
     done = emit.value(f"load i64, ptr {written}")
     room = emit.value(f"sub nsw i64 %capacity, {done}")
-    fixed = -(-matching.target.size // 8) * 8 if matching.target.variable else matching.target.size
+    fixed = round_up(matching.target.size) if matching.target.variable else matching.target.size
     emit.require(emit.value(f"icmp sge i64 {room}, {fixed}"), FULL)
     record, made = emit.at("%source", start), emit.at("%target", done)
     if fixed > matching.target.size:

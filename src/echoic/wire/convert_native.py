@@ -17,8 +17,7 @@ import numpy
 
 from echoic.codegen import NativeCode, compile_library, fixed_entry, variable_entry
 from echoic.errors import LimitExceededError
-from echoic.formats import Format, Matching, Slots
-from echoic.formats.moves import Each, FillText, Move, Text, Vector
+from echoic.formats import Each, FillText, Format, Matching, Move, Slots, Text, Vector, round_up
 from echoic.wire.bounds import Bounds
 from echoic.wire.conversion_code import fixed_routine, locate_routine, variable_routine
 from echoic.wire.frames import Buffer
@@ -70,7 +69,7 @@ class NativeConversion:
         """
         bytes_max = self._bytes_max
         starts = numpy.asarray(bounds, numpy.uint32)
-        head = -(-4 * (count + 1) // 8) * 8
+        head = round_up(4 * (count + 1))
         capacity = head + count * (self._target.size + 16) + 2 * len(records)
         while True:
             try:

@@ -13,9 +13,24 @@ from typing import Any, TypeAlias, assert_never
 import numpy
 
 from echoic.errors import EncodeError, LimitExceededError, MalformedBatchError
-from echoic.formats import Format, Kind, Matching, Slots
-from echoic.formats.moves import Cast, Copy, Each, Fill, FillText, Move, Number, Sizing, Text, Vector
-from echoic.formats.to_dtype import slot_dtype
+from echoic.formats import (
+    Cast,
+    Copy,
+    Each,
+    Fill,
+    FillText,
+    Format,
+    Kind,
+    Matching,
+    Move,
+    Number,
+    Sizing,
+    Slots,
+    Text,
+    Vector,
+    round_up,
+    slot_dtype,
+)
 from echoic.wire.frames import Buffer
 from echoic.wire.slots import Extent, SlotReader, read_integer
 
@@ -52,13 +67,13 @@ class _Heap:
     """The blocks of the record that is being written."""
 
     def __init__(self, fixed_bytes: int, bytes_max: int) -> None:
-        self.end = -(-fixed_bytes // 8) * 8
+        self.end = round_up(fixed_bytes)
         self.blocks: list[tuple[int, Bytes]] = []
         self._bytes_max = bytes_max
 
     def add(self, size: int, alignment: int) -> tuple[int, Bytes]:
         """Return offset and memory of a further block."""
-        offset = -(-self.end // alignment) * alignment
+        offset = round_up(self.end, alignment)
         if offset + size > self._bytes_max:
             raise LimitExceededError(f"a converted batch has more than {self._bytes_max} bytes, which is the limit")
         block = numpy.zeros(size, numpy.uint8)
@@ -111,7 +126,7 @@ class NumpyConversion:
         self._apply(self._matching.moves, left, _Side(fixed, 0, ()), (), (record, heap))
         if not target.variable:
             return fixed.tobytes()
-        made = bytearray(-(-heap.end // 8) * 8)
+        made = bytearray(round_up(heap.end))
         for offset, block in ((0, fixed), *heap.blocks):
             made[offset : offset + len(block)] = block.tobytes()
         return bytes(made)

@@ -22,10 +22,7 @@ from typing import Any, Final, TypeAlias
 import numpy
 
 from echoic.errors import FormatError, MalformedBatchError
-from echoic.formats import Binding, Field, Format, Kind, Slots, bind
-from echoic.formats.checks import shown
-from echoic.formats.matching import number_letters
-from echoic.formats.to_dtype import element_dtype
+from echoic.formats import Binding, Field, Format, Kind, Slots, bind, element_dtype, number_letters, shown
 from echoic.wire.bounds import Bounds, checked_bounds
 from echoic.wire.convert_native import NativeLocator, can_locate
 from echoic.wire.reader import RecordReader

@@ -20,8 +20,7 @@ import msgspec
 import numpy
 
 from echoic.errors import EncodeError
-from echoic.formats import Field, Format, Kind, Slots
-from echoic.formats.matching import number_letters
+from echoic.formats import Field, Format, Kind, Slots, number_letters, round_up
 from echoic.wire.frames import PADDING, Buffer
 from echoic.wire.slots import ORDERS
 from echoic.wire.writer import ITEMS_FIRST, RecordWriter
@@ -169,7 +168,7 @@ def _struct_format(format: Format, leaves: list[tuple[int, str, Field]]) -> str:
             letters, size = number_letters(field, format.byte_order), field.size
         made.append(f"{offset - end}x{letters}" if offset > end else letters)
         end = offset + size
-    total = _round_up(format.size) if format.variable else format.size
+    total = round_up(format.size) if format.variable else format.size
     return "".join(made) + (f"{total - end}x" if total > end else "")
 
 
@@ -183,7 +182,7 @@ def _compile(
 ) -> RecordsFunction:
     """Write the loop for records with text: blocks first, since the slots must know where they lie."""
     names = "".join(f"g{offset}{' ' if single else ', '}" for offset, _, _ in leaves)
-    text = _TextBlocks(_round_up(format.size))
+    text = _TextBlocks(round_up(format.size))
     packed = []
     for offset, _, field in sorted(leaves, key=_offset):
         if field.text:
@@ -265,10 +264,6 @@ class _TextBlocks:
         if self._lengths:
             at &= 7 if more else -1
         return " + ".join([*self._lengths, *([str(at)] if at or not self._lengths else [])])
-
-
-def _round_up(size: int) -> int:
-    return -(-size // 8) * 8
 
 
 def _fit(value: object, width: int) -> bytes:

@@ -12,9 +12,7 @@ from typing import Final, TypeAlias
 import numpy
 
 from echoic.errors import MalformedBatchError
-from echoic.formats import Binding, Field, Kind
-from echoic.formats.matching import block_alignment, number_letters
-from echoic.formats.to_dtype import element_dtype
+from echoic.formats import Binding, Field, Kind, block_alignment, element_dtype, number_letters
 from echoic.wire.slots import ORDERS, Extent, SlotReader, read_integer
 
 __all__ = ["RecordReader", "utf8"]

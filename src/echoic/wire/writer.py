@@ -14,10 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy
 
 from echoic.errors import EncodeError
-from echoic.formats import Field, Format, Kind, Slots
-from echoic.formats.checks import extent
-from echoic.formats.matching import block_alignment, number_letters
-from echoic.formats.to_dtype import element_dtype
+from echoic.formats import Field, Format, Kind, Slots, block_alignment, element_dtype, extent, number_letters, round_up
 from echoic.wire.frames import Buffer
 from echoic.wire.slots import ORDERS
 
@@ -39,7 +36,7 @@ class _Heap:
     __slots__ = ("end", "pieces")
 
     def __init__(self, fixed_bytes: int) -> None:
-        self.end = -(-fixed_bytes // 8) * 8
+        self.end = round_up(fixed_bytes)
         self.pieces: list[Buffer] = []
 
     def add(self, block: Buffer, alignment: int, path: str) -> int:
