@@ -222,13 +222,7 @@ def from_record_batch(
         told = ", ".join(f"`{name}`" for name in missing) or "of its own for each name"
         raise EncodeError(f"the RecordBatch has no column {told} - at `{format.name}`")
     chosen = batch.select(names)
-    try:
-        own = _sized(format_of_schema(chosen.schema, format.name), format)
-    except FormatError as error:
-        raise EncodeError(f"{error}, so the RecordBatch cannot be `{format.name}`") from error
-    problems = mismatches(own, format)
-    if problems:
-        raise EncodeError(f"the RecordBatch cannot be `{format.name}`: {'; '.join(problems)}")
+    own = _own_format(chosen.schema, format)
     columns = {
         field.name: _plain_column(chosen.column(field.name), field, f"{format.name}.{field.name}")
         for field in own.fields
@@ -236,6 +230,24 @@ def from_record_batch(
     for name, column in columns.items():
         _check_nulls(column, format.field(name), f"{format.name}.{name}")
     return own, *_records(own, columns, batch.num_rows)
+
+
+def _own_format(schema: "pyarrow.Schema", format: Format) -> Format:
+    """Return the format of the columns: that of `format` itself where the types agree, else what the columns tell.
+
+    Raises:
+        EncodeError: `format` cannot be made of these columns.
+    """
+    if list(zip(schema.names, schema.types, strict=True)) == [(field.name, type_of(field)) for field in format.fields]:
+        return format.on(NATIVE)
+    try:
+        own = _sized(format_of_schema(schema, format.name), format)
+    except FormatError as error:
+        raise EncodeError(f"{error}, so the RecordBatch cannot be `{format.name}`") from error
+    problems = mismatches(own, format)
+    if problems:
+        raise EncodeError(f"the RecordBatch cannot be `{format.name}`: {'; '.join(problems)}")
+    return own
 
 
 def _sized(own: Format, format: Format) -> Format:
