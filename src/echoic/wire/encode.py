@@ -29,6 +29,7 @@ __all__ = ["Encoder", "encoder_of"]
 
 RecordsFunction: TypeAlias = Callable[[Sequence[object]], list[bytes]]
 
+SHORT_TEXT: Final = 256
 TAILS: Final = tuple(bytes(8 - used) for used in range(8))  # the NUL of a string, and padding to a multiple of 8
 
 
@@ -191,7 +192,10 @@ def _compile(
             packed.append(f"g{offset} if g{offset} is True or g{offset} is False else truth(g{offset})")
         else:
             packed.append(f"fit(g{offset}, {field.count})" if field.dimensions else f"g{offset}")
-    made = " + ".join([f"pack({', '.join(packed)})", *text.blocks, *text.tail()])
+    values = ", ".join(packed)
+    made = " + ".join([f"pack({values})", *text.blocks, *text.tail()])
+    if text.only is not None:  # one call packs everything when the text is short, as it nearly always is
+        made = f"packers[n{text.only}]({values}, b{text.only}) if n{text.only} < {SHORT_TEXT} else {made}"
     body = [f"{names} = get(event)", *text.lines, f"append({made})"]
     source = "def encode(events):\n    made = []\n    append = made.append\n    for event in events:\n"
     source += "\n".join("        " + line for line in body) + "\n    return made\n"
@@ -203,10 +207,26 @@ def _compile(
         "text": str.encode,
         "data": _data,
     }
+    namespace["packers"] = _Packers(_struct_format(format, sorted(leaves, key=_offset)))
     namespace |= {"tails": TAILS, "padding": PADDING, "nul": b"\0", "empty": b""}
     exec(compile(source, "<generated encoder>", "exec"), namespace)  # noqa: S102 - our own text, see the module
     encode: RecordsFunction = namespace["encode"]
     return encode
+
+
+class _Packers(dict[int, Callable[..., bytes]]):
+    """Packing functions for records that end with one text, by its length; each made when first needed.
+
+    Invariant: keys are below `SHORT_TEXT`, so there are never many.
+    """
+
+    def __init__(self, fixed: str) -> None:
+        super().__init__()
+        self._fixed = fixed
+
+    def __missing__(self, length: int) -> Callable[..., bytes]:
+        packer = self[length] = struct.Struct(f"{self._fixed}{length}s{8 - (length & 7)}x").pack
+        return packer
 
 
 class _TextBlocks:
@@ -250,6 +270,11 @@ class _TextBlocks:
         self._lengths.append(f"m{offset}")
         self._nul_is_due = False
         return f"o{offset}, n{offset}"
+
+    @property
+    def only(self) -> int | None:
+        """The offset of the text if there is just one, and it is a string that is always there."""
+        return int(self.blocks[0][1:]) if len(self.blocks) == 1 and self._nul_is_due else None
 
     def tail(self) -> list[str]:
         """Return what ends the record: the NUL that is due, and padding to a multiple of 8."""
