@@ -34,13 +34,6 @@ async function expectRefusal(body, what = 'it') {
 const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** JSON whose integers are BigInts, with all their digits, and whose other numbers are numbers. */
-function parseJson(text) {
-  const mark = (part) => (/^-?\d+$/.test(part) ? `"\\u0000${part}"` : part);
-  const marked = text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, mark);
-  return JSON.parse(marked, (_, value) => (typeof value === 'string' && value[0] === '\0' ? BigInt(value.slice(1)) : value));
-}
-
 const NOT_FINITE = { nan: NaN, inf: Infinity, '-inf': -Infinity };
 
 /** Compares a decoded value with one of the vectors, which tell less about types than the decoder does. */
@@ -55,7 +48,7 @@ function same(actual, expected, path = 'value') {
     if (String(Object.keys(actual)) !== String(Object.keys(expected ?? {}))) fail();
     return Object.keys(actual).forEach((key) => same(actual[key], expected[key], `${path}.${key}`));
   }
-  if (typeof actual === 'number' && typeof expected === 'bigint') return (Number.isInteger(actual) && BigInt(actual) === expected) || fail();
+  if (typeof actual === 'bigint') return (typeof expected === 'string' && actual === BigInt(expected)) || fail();
   if (typeof actual === 'number' && typeof expected === 'string') expected = NOT_FINITE[expected];
   return Object.is(actual, expected) || fail();
 }
@@ -89,7 +82,7 @@ function layoutOf(record, prefix = '') {
 
 // --- The golden vectors ---
 
-const golden = parseJson(readFileSync(new URL('wire.json', import.meta.url), 'utf8'));
+const golden = JSON.parse(readFileSync(new URL('wire.json', import.meta.url), 'utf8'));
 const formats = new Map();
 
 for (const { name, bytes, kind, channel, checked, payload } of golden.frames) {

@@ -18,6 +18,7 @@ from echoic.formats import (
     Array,
     Field,
     Format,
+    Kind,
     char,
     event,
     float32,
@@ -156,6 +157,8 @@ def value(given: object, field: Field) -> object:
     if isinstance(given, bytes):
         return given.hex()
     if isinstance(given, float) and not math.isfinite(given):
+        return str(given)
+    if field.kind in (Kind.INT, Kind.UINT) and field.size == 8:
         return str(given)
     return int(given) if isinstance(given, enum.IntEnum) else given
 

@@ -134,7 +134,11 @@ class Format:
         return found
 
     def on(self, architecture: Architecture) -> "Format":
-        """Return the same type as another machine lays it out."""
+        """Return the same type as another machine lays it out.
+
+        Raises:
+            FormatError: It cannot be laid out there, such as bytes where slots are C pointers.
+        """
         return Format.place(self.name, self.fields, architecture)
 
     @cached_property

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from echoic.errors import FormatError
+from echoic.errors import FormatError, RemoteError
 from echoic.formats.architecture import NATIVE
 from echoic.formats.checks import shown
 from echoic.formats.fields import Dimension, Field, Kind
@@ -31,7 +31,10 @@ def read_schema(declared: object) -> Format | None:
     schema: pyarrow.Schema = declared
     described = (schema.metadata or {}).get(DESCRIPTOR_KEY)
     if described is not None:
-        known = Format.from_descriptor(described)
+        try:
+            known = Format.from_descriptor(described)
+        except RemoteError as error:
+            raise FormatError(f"the schema's `{DESCRIPTOR_KEY.decode()}` is no descriptor: {error}") from error
         if known.arrow_schema.equals(schema):
             return known
     return format_of_schema(schema, "Record")

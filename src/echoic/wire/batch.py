@@ -64,6 +64,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         Raises:
             EncodeError: A value does not fit its field.
             FormatError: `declared`, or the type of the events, is not an event type.
+            IncompatibleTypesError: An array cannot be received as `declared`.
         """
         if isinstance(events, numpy.ndarray):
             return _of_array(events, declared)
@@ -142,6 +143,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         Equal layouts share the memory of the records; any other pair is converted.
 
         Raises:
+            FormatError: `declared` is not an event type.
             IncompatibleTypesError: The types do not match.
             MalformedBatchError: A record contradicts the format.
             LimitExceededError: The result would be unreasonably large.
@@ -168,7 +170,11 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         return decoder.decode(self.records, self.known_offsets)
 
     def buffers(self) -> list[Buffer]:
-        """Return the batch as it goes onto the wire, for one gathering write; records are not copied."""
+        """Return the batch as it goes onto the wire, for one gathering write; records are not copied.
+
+        Raises:
+            MalformedBatchError: The offsets of a batch that was received as another type are not those of records.
+        """
         if self.payload is not None:
             return [self.payload]
         token, count, pieces = self.format.token, self.count, self.pieces or []

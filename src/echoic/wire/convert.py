@@ -2,7 +2,7 @@
 
 One `Conversion` stands for one pair of formats. It starts with NumPy, which costs nothing to prepare, and asks for a
 native routine generated for exactly this pair (ECho paper, section 3.2) once enough has been converted to repay the
-5 to 20 ms of compiling it. Both give the same bytes; the native one is about as fast as copying.
+10 to 100 ms of compiling it. Both give the same bytes; the native one is about as fast as copying.
 """
 
 import sys
