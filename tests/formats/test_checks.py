@@ -247,6 +247,7 @@ FAULTS = [
             text(kind=Kind.BYTES, default="x"),
             text(kind=Kind.BYTES, default=b"x" * (DEFAULT_BYTES_MAX + 1)),
             replace(A, dimensions=(2,), default=0),
+            replace(A, dimensions=(2,), default=(1, 2)),  # type: ignore[arg-type]
             replace(A, dimensions=(2,), default=None),
             replace(A, dimensions=("",), default=b""),
             Field("a", Kind.RECORD, 2, record=LEAF, default=()),
@@ -300,6 +301,7 @@ def test_a_nested_record_has_the_byte_order_and_the_slots_of_the_outer_one(chang
 
 
 def test_limits_are_inclusive() -> None:
+    assert [Fault("", (), (A,), alignment=each).build().alignment for each in (1, 2, 4, 8, 16)] == [1, 2, 4, 8, 16]
     assert broad(FIELDS_MAX).fields_total == FIELDS_MAX
     assert deep(NESTING_MAX).nesting == NESTING_MAX
     assert Fault("", (), (replace(A, dimensions=(RECORD_BYTES_MAX // 4,)),), size=RECORD_BYTES_MAX).build().size

@@ -149,6 +149,15 @@ def test_a_c_pointer_leads_to_a_text_that_ends_at_its_nul(kind: str) -> None:
     assert SlotReader(format).text(record, 0, "S.s", terminated=True) == (18, 21)
 
 
+@pytest.mark.parametrize("length", [0, 1, 7, 62, 63, 64, 65, 318, 319, 320, 321, 1343, 1344, 1345, 5000])
+def test_a_text_behind_a_c_pointer_is_found_whatever_its_length(length: int) -> None:
+    """The first NUL counts, and nothing behind it: texts follow each other without a gap."""
+    format = POINTERS["64 little"]
+    variable = b"x" * length + b"\0" + b"y" * 70 + b"\0"
+    record = record_of((16).to_bytes(8, "little"), variable, before=bytes(8))
+    assert SlotReader(format).text(record, 8, "S.s", terminated=True) == (24, 24 + length)
+
+
 @pytest.mark.parametrize("kind", POINTERS)
 @pytest.mark.parametrize(
     ("offset", "message"),

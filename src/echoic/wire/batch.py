@@ -42,8 +42,9 @@ class Batch(msgspec.Struct, eq=False, gc=False):
     """Records of one format. Iterating gives objects, `array` NumPy, `arrow` a RecordBatch, `buffers` the wire.
 
     Use `Batch.of` or `parse_batch` to make one. `pieces` are the records one after the other, cut anywhere, or None
-    while they are still inside `payload`; `offsets` are where the records of a variable format begin and end, unchecked
-    (an array, as received) or checked (a list). It is a Struct because one is made for every received frame.
+    while they are still inside `payload`; `offsets` are where the records of a variable format begin and end: a NumPy
+    array as received, not believed, or anything else, made here and right. It is a Struct because one is made for every
+    received frame.
     """
 
     format: Format
