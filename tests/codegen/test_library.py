@@ -5,10 +5,13 @@ import gc
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 from echoic.codegen import Library, NativeCode, compile_library
 from echoic.errors import CodegenError, LocalError
+from echoic.formats import Format
+from echoic.wire import Conversion
 
 ANSWER = "define i64 @answer() {\n  ret i64 42\n}\n"
 
@@ -179,3 +182,13 @@ def test_a_refused_module_leaves_nothing_behind() -> None:
     library = compile_library(ANSWER, ("answer",))
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("answer"))() == 42
     assert issubclass(CodegenError, LocalError)
+
+
+def test_a_process_compiles_only_so_much_and_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["echoic.codegen.library"], "COMPILES_MAX", 0)
+    with pytest.raises(CodegenError, match="limit is 0"):
+        compile_library(ANSWER, ("answer",))
+    conversion = Conversion(Format.of(numpy.dtype([("a", ">i8")])), Format.of(numpy.dtype([("a", "<i8")])))
+    for _ in range(3):
+        assert bytes(conversion.convert_fixed((bytes(7) + b"\1") * 3000, 3000)) == (b"\1" + bytes(7)) * 3000
+    assert not conversion.statistics().native

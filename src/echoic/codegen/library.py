@@ -2,7 +2,8 @@
 
 Code is written as LLVM assembly text (building it through an object model costs more than parsing it), checked,
 optimised, compiled to an object and linked by a just-in-time linker of its own: a shared one keeps about 8 KB for every
-library that was dropped, and most code here lives as long as a subscription.
+library that was dropped, and most code here lives as long as a subscription. LLVM's optimiser itself keeps 80 to 300 KB
+for every module it has seen, dropped or not, so a process compiles only so many; whoever comes later does without.
 
 The linker resolves *any* symbol of the process, `system` included. So before anything is linked, each declaration in
 the module must be on the whitelist: the intrinsics of LLVM and the few functions of CPython that entry points call.
@@ -41,6 +42,7 @@ PYTHON_SYMBOLS: Final = frozenset(
 )
 
 OUTSIDE_LINKAGES: Final = (binding.Linkage.available_externally, binding.Linkage.external_weak)
+COMPILES_MAX: Final = 2048
 MACHINE_CODE: Final = re.compile(r"\basm\b")
 
 _numbers: Final = itertools.count()
@@ -69,8 +71,11 @@ def compile_library(text: str, exports: tuple[str, ...], *, python: bool = False
         python: Whether the module may call CPython.
 
     Raises:
-        CodegenError: The text is not valid, or declares a symbol that is not on the whitelist.
+        CodegenError: The text is not valid, declares a symbol that is not on the whitelist, or too much was compiled.
     """
+    number = next(_numbers)
+    if number >= COMPILES_MAX:
+        raise CodegenError(f"{number} modules were compiled in this process, limit is {COMPILES_MAX}")
     if MACHINE_CODE.search(text):
         raise CodegenError("generated code contains assembly of the machine")
     machine = _target_machine()
@@ -86,7 +91,7 @@ def compile_library(text: str, exports: tuple[str, ...], *, python: bool = False
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for export in exports:
         builder.export_symbol(export)
-    return Library(linker, builder.link(linker, f"echoic{next(_numbers)}"))
+    return Library(linker, builder.link(linker, f"echoic{number}"))
 
 
 def _check_symbols(module: Any, exports: tuple[str, ...], *, allowed: frozenset[str]) -> None:  # noqa: ANN401 - no types

@@ -5,6 +5,7 @@ native routine generated for exactly this pair (ECho paper, section 3.2) once en
 10 to 100 ms of compiling it. Both give the same bytes; the native one is about as fast as copying.
 """
 
+import contextlib
 import sys
 from functools import lru_cache
 from typing import Final
@@ -104,7 +105,9 @@ class Conversion:
         """Count what NumPy converts, and ask for the native routine when it is enough to repay the compiling."""
         self._records += count
         if self._records > self._hot_records:
-            self.compile()
+            self._hot_records = sys.maxsize  # asked for once; should it be refused, NumPy goes on
+            with contextlib.suppress(CodegenError):
+                self.compile()
 
 
 def conversion_of(source: Format, target: Format, *, narrow: bool = False) -> Conversion:

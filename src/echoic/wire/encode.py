@@ -62,20 +62,6 @@ class Encoder:
         bounds = array("I", accumulate(map(len, records), initial=0)) if self.format.variable else None
         return [b"".join(records)], bounds
 
-    def encode_one(self, event: object) -> bytes:
-        """Return the record of one event.
-
-        Raises:
-            EncodeError: A value does not fit its field.
-        """
-        function = self._by_position if getattr(event, "__struct_fields__", None) == self._names else None
-        if function is not None:
-            try:
-                return function((event,))[0]
-            except (struct.error, AttributeError, TypeError, ValueError, OverflowError):
-                pass  # the walking writer, next, says what does not fit
-        return b"".join(self._writer.write(event)[0])
-
     def _are_ours(self, events: Sequence[object]) -> bool:
         """Tell whether all events are Structs with exactly our fields in our order, so that they can be unpacked."""
         kinds = set(map(type, events))
