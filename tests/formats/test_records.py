@@ -92,6 +92,8 @@ def test_a_list_is_as_good_as_a_tuple_and_arrays_may_be_inside() -> None:
     assert Shape("a", rows[0], []) == Shape("a", rows[1], [])
     assert Shape("a", rows[0], []) != Shape("a", rows[2], [])
     assert Shape("a", [], []) != Shape("a", "", [])
+    assert Shape("a", "", []) != Shape("a", [], [])
+    assert Shape("a", [Point(1)], []) != Shape("a", [Point(1), Point(2)], [])
 
 
 def test_records_cannot_be_keys_because_they_change() -> None:
@@ -158,6 +160,7 @@ def test_a_generated_record_has_what_it_was_given(data: st.DataObject) -> None:
         if field.record is None:
             assert record[field.name] == getattr(record, field.name) == event[field.name]
         elif not field.dimensions:
+            assert isinstance(record[field.name], Record)
             assert list(record[field.name]) == [nested.name for nested in field.record.fields]
     assert record == to_object(event, format)
 
