@@ -251,6 +251,25 @@ def test_layouts_tell_apart_what_the_bytes_depend_on() -> None:
     assert all(one.layout != another.layout for one, another in other)
 
 
+def test_the_layout_of_a_nested_record_is_part_of_the_layout_and_its_name_is_not() -> None:
+    def outer(record: Format, *dimensions: int | str) -> Format:
+        return placed(Field("r", Kind.RECORD, record.size, dimensions=dimensions, record=record))
+
+    one, renamed, other = placed(A, size=4), placed(A, size=4, name="U"), placed(replace(A, kind=Kind.UINT), size=4)
+    aligned = placed(A, size=4, alignment=4)
+    for dimensions in ((), (2,), ("",)):
+        assert outer(one, *dimensions).layout == outer(renamed, *dimensions).layout
+        assert outer(one, *dimensions).layout != outer(other, *dimensions).layout
+    assert outer(one).layout == outer(aligned).layout
+    assert outer(one, "").layout != outer(aligned, "").layout, "a block starts at a multiple of its record's alignment"
+
+
+def test_the_members_of_an_enumeration_are_not_part_of_the_layout() -> None:
+    more = replace(SIGNED, name="F", members=(("ONE", 1), ("TWO", 2)))
+    one, other = (placed(Field("a", Kind.ENUM, 4, enumeration=each)) for each in (SIGNED, more))
+    assert one.layout == other.layout
+
+
 def test_a_signed_and_an_unsigned_enumeration_have_different_layouts() -> None:
     unsigned = replace(SIGNED, signed=False)
     one, other = (placed(Field("a", Kind.ENUM, 4, enumeration=each)) for each in (SIGNED, unsigned))
