@@ -267,9 +267,13 @@ def test_a_class_that_extends_a_frozen_one_is_frozen() -> None:
     class Fixed(Base):
         b: int
 
-    fixed = Fixed(1, 2)
-    with pytest.raises(AttributeError):
-        fixed.b = 3
+    @event(frozen=True)
+    class Firm(Base):
+        b: int
+
+    for fixed in (Fixed(1, 2), Firm(1, 2)):
+        with pytest.raises(AttributeError):
+            fixed.b = 3
 
 
 def test_a_subclass_that_is_not_decorated_is_no_event_type() -> None:
@@ -436,9 +440,19 @@ class Name(str):
     __slots__ = ()
 
 
+class Blob(bytes):
+    __slots__ = ()
+
+
 @pytest.mark.parametrize(
     ("annotation", "default", "plain"),
-    [(float, numpy.float64(1.5), 1.5), (str, Name("a"), "a"), (int, Side.SELL, 2), (str, Word.YES, "yes")],
+    [
+        (float, numpy.float64(1.5), 1.5),
+        (str, Name("a"), "a"),
+        (bytes, Blob(b"a"), b"a"),
+        (int, Side.SELL, 2),
+        (str, Word.YES, "yes"),
+    ],
 )
 def test_a_default_of_a_derived_type_is_refused_or_becomes_plain(
     annotation: object, default: object, plain: object

@@ -112,6 +112,25 @@ def test_a_dataclass_that_cannot_be_made_from_its_fields_is_refused() -> None:
             bind(cls)
 
 
+def test_a_dataclass_may_take_more_than_its_fields_if_it_need_not() -> None:
+    @dataclass
+    class Seeded:
+        x: int
+        seed: dataclasses.InitVar[int] = 7
+
+    @dataclass(init=False)
+    class Own:
+        x: int
+
+        def __init__(self, x: int, *rest: int, **more: int) -> None:
+            self.x = x + len(rest) + len(more)
+
+    for cls in (Seeded, Own):
+        assert [each.name for each in Format.of(cls).fields] == ["x"]
+        made: Any = bind(cls).make(3)
+        assert made.x == 3
+
+
 def test_structs_are_event_types() -> None:
     class Point(msgspec.Struct):
         x: float32
