@@ -49,10 +49,7 @@ class Encoder:
         Raises:
             EncodeError: A value does not fit its field; the message has the number of the event.
         """
-        if self._are_ours(events):
-            function = self._by_position
-        else:
-            function = self._by_attribute if self._have_attributes(events) else None
+        function = self._function_for(set(map(type, events)))
         if function is None:
             return self.walk(events)
         try:
@@ -62,14 +59,14 @@ class Encoder:
         bounds = array("I", accumulate(map(len, records), initial=0)) if self.format.variable else None
         return [b"".join(records)], bounds
 
-    def _are_ours(self, events: Sequence[object]) -> bool:
-        """Tell whether all events are Structs with exactly our fields in our order, so that they can be unpacked."""
-        kinds = set(map(type, events))
-        return len(kinds) == 1 and getattr(kinds.pop(), "__struct_fields__", None) == self._names
+    def _function_for(self, kinds: set[type]) -> RecordsFunction | None:
+        """Return how to encode events of these classes, None when only the walking writer can.
 
-    def _have_attributes(self, events: Sequence[object]) -> bool:
-        """Tell whether the fields of all events are attributes, and not items as those of mappings are."""
-        return not any(issubclass(kind, ITEMS_FIRST) for kind in set(map(type, events)))
+        Structs with exactly our fields in our order can be unpacked; fields of mappings and NumPy records are items.
+        """
+        if len(kinds) == 1 and getattr(next(iter(kinds)), "__struct_fields__", None) == self._names:
+            return self._by_position
+        return None if any(issubclass(kind, ITEMS_FIRST) for kind in kinds) else self._by_attribute
 
     def walk(self, events: Sequence[object]) -> tuple[list[Buffer], Sequence[int] | None]:
         """Return the same by the walking writer.
