@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
+    from echoic.hub import Channel, Events, Hub, Sink, Source
+    from echoic.links import Identity
     from echoic.wire import Batch
 
 __all__ = [
@@ -40,11 +42,17 @@ __all__ = [
     "Architecture",
     "Array",
     "Batch",
+    "Channel",
     "Compatibility",
     "EchoicError",
+    "Events",
     "Format",
+    "Hub",
+    "Identity",
     "Record",
     "Registry",
+    "Sink",
+    "Source",
     "bool_",
     "char",
     "compatibility",
@@ -63,7 +71,12 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_homes = {"EchoicError": "echoic.errors", "Batch": "echoic.wire"}
+_homes = {
+    "EchoicError": "echoic.errors",
+    "Batch": "echoic.wire",
+    "Identity": "echoic.links",
+    **dict.fromkeys(("Channel", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
+}
 
 
 def __getattr__(name: str) -> object:

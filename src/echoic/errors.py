@@ -8,33 +8,49 @@ error is mended in this program's source, a remote one by refusing or leaving th
     │   ├── FormatError               this cannot be an event type
     │   ├── EncodeError               this value does not fit its field
     │   ├── IncompatibleTypesError    these two event types do not match
-    │   └── CodegenError              generated code was refused or could not be linked
+    │   ├── CodegenError              generated code was refused or could not be linked
+    │   ├── AddressError              this is not an address, channel id or channel name
+    │   ├── ChannelExistsError        the name is taken
+    │   ├── ChannelNotFoundError      nobody knows this channel
+    │   ├── ClosedError               the hub, channel, source or sink was closed
+    │   └── InsecureError             this would listen to strangers in the clear
     └── RemoteError                   a peer (or a file) broke a rule
         ├── MalformedFrameError       the stream is not made of frames
         ├── MalformedFormatError      a descriptor does not describe a type
         ├── MalformedBatchError       a batch or one of its records contradicts its type
         ├── UnknownFormatError        a batch names a type that was never described
         ├── LimitExceededError        well formed, but larger than this program accepts
-        └── ProtocolVersionError      the peer speaks another protocol
+        ├── ProtocolVersionError      the peer speaks another protocol
+        ├── UnreachableError          nobody answers at an address, or a peer is gone
+        ├── RefusedError              a peer did not do what it was asked
+        └── DeliveryError             a synchronous event was not handled by every sink
 
 A message is one lower-case sentence with what is wrong, the value, the limit and the place:
 ``peer announced 16777217 payload bytes, limit is 16777216 - at frame 3``.
 """
 
 __all__ = [
+    "AddressError",
+    "ChannelExistsError",
+    "ChannelNotFoundError",
+    "ClosedError",
     "CodegenError",
+    "DeliveryError",
     "EchoicError",
     "EncodeError",
     "FormatError",
     "IncompatibleTypesError",
+    "InsecureError",
     "LimitExceededError",
     "LocalError",
     "MalformedBatchError",
     "MalformedFormatError",
     "MalformedFrameError",
     "ProtocolVersionError",
+    "RefusedError",
     "RemoteError",
     "UnknownFormatError",
+    "UnreachableError",
 ]
 
 
@@ -60,6 +76,26 @@ class IncompatibleTypesError(LocalError):
 
 class CodegenError(LocalError):
     """Generated code was refused or could not be linked."""
+
+
+class AddressError(LocalError):
+    """Something is not an address, channel id or channel name."""
+
+
+class ChannelExistsError(LocalError):
+    """The name of a channel is taken."""
+
+
+class ChannelNotFoundError(LocalError):
+    """Nobody knows a channel of this name."""
+
+
+class ClosedError(LocalError):
+    """A hub, channel, source or sink was closed."""
+
+
+class InsecureError(LocalError):
+    """This would listen to strangers in the clear."""
 
 
 class RemoteError(EchoicError):
@@ -88,3 +124,22 @@ class LimitExceededError(RemoteError):
 
 class ProtocolVersionError(RemoteError):
     """A peer speaks another protocol, or another version of it."""
+
+
+class UnreachableError(RemoteError):
+    """Nobody answers at an address, or a peer is gone."""
+
+
+class RefusedError(RemoteError):
+    """A peer did not do what it was asked."""
+
+
+class DeliveryError(RemoteError):
+    """A synchronous event was not handled by every sink.
+
+    `failures` has, for each sink that failed or did not answer, who it is and what it said.
+    """
+
+    def __init__(self, failures: dict[str, str]) -> None:
+        self.failures = failures
+        super().__init__("; ".join(f"{sink}: {reason}" for sink, reason in failures.items()))

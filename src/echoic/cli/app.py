@@ -1,16 +1,12 @@
-"""The verbs, gathered into one application."""
+"""The verbs, gathered into one application. A verb's module is imported when the verb is used."""
 
 import sys
 from typing import Final
 
 import cyclopts
-from rich.console import Console
-from rich.text import Text
 
 import echoic
-from echoic.cli.demo import demo
-from echoic.cli.fuzz import fuzz_frames
-from echoic.cli.layout import layout
+from echoic.cli.screen import printable
 from echoic.errors import EchoicError
 
 __all__ = ["app", "report_error"]
@@ -18,18 +14,37 @@ __all__ = ["app", "report_error"]
 HELP: Final = """
 Typed event channels whose consumers run their own code inside the producer.
 
-Start with `echoic demo`.
+Start with `echoic demo`. Or type `echoic echo trades` in one terminal and, in another,
+`echoic pub trades 'Trade{symbol: str, price: float}' '{symbol: IBM, price: 75.5}' -r 1`.
 """
 
-app: Final = cyclopts.App("echoic", help=HELP, version=echoic.__version__, result_action="return_value")
+app: Final = cyclopts.App(
+    "echoic", help=HELP, version=echoic.__version__, result_action="return_value", suppress_keyboard_interrupt=False
+)
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
+names: Final = cyclopts.App("names", help="Serve names, and look at them.")
 
-app.command(demo)
-app.command(layout)
+app.command("echoic.cli.demo:demo")
+app.command("echoic.cli.up:up")
+app.command("echoic.cli.looking:ls")
+app.command("echoic.cli.looking:info")
+app.command("echoic.cli.looking:show_type", name="type")
+app.command("echoic.cli.echo:echo")
+app.command("echoic.cli.pub:pub")
+app.command("echoic.cli.rates:hz")
+app.command("echoic.cli.rates:bw")
+app.command("echoic.cli.top:top")
+app.command("echoic.cli.bench:bench")
+app.command("echoic.cli.doctor:doctor")
+app.command("echoic.cli.layout:layout")
+app.command(names)
+names.command("echoic.cli.names:serve")
+names.command("echoic.cli.names:ls")
 app.command(fuzz)
-fuzz.command(fuzz_frames, name="frames")
+fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
 
 
 def report_error(error: EchoicError) -> None:
-    """Say on stderr what went wrong."""
-    Console(file=sys.stderr).print(Text.assemble(("error: ", "bold red"), str(error)))
+    """Say on stderr what went wrong, in one line."""
+    head = "\033[1;31merror:\033[0m" if sys.stderr.isatty() else "error:"
+    print(head, printable(str(error)), file=sys.stderr)

@@ -1,17 +1,15 @@
 """`echoic layout`: where the fields of an event type lie, here or on another machine."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
+from echoic.cli.declaring import find_class
 from echoic.errors import FormatError
 from echoic.formats import ARCHITECTURES, NATIVE, Format
 
-__all__ = ["layout"]
+__all__ = ["layout", "layout_of"]
 
 
 def layout(
@@ -39,31 +37,15 @@ def layout(
     machine = NATIVE if on == "native" else ARCHITECTURES.get(on)
     if machine is None:
         raise FormatError(f"no machine is called `{on}`; known are native, {', '.join(sorted(ARCHITECTURES))}")
-    format = Format.of(_find(declared)).on(machine.with_pointers() if pointers else machine)
+    format = Format.of(find_class(declared)).on(machine.with_pointers() if pointers else machine)
     if not as_json:
         print(format.describe())
         return
+    print(msgspec.json.encode(layout_of(format)).decode())
+
+
+def layout_of(format: Format) -> dict[str, object]:
+    """Return a layout as plain values."""
     rows = [{"field": path, "type": field.spelling, "offset": field.offset} for path, field in format.walk()]
     head = {"name": format.name, "byte_order": format.byte_order, "size": format.size, "alignment": format.alignment}
-    print(msgspec.json.encode({**head, "token": f"{format.token:016x}", "fields": rows}).decode())
-
-
-def _find(declared: str) -> object:
-    """Return the class that MODULE:CLASS names.
-
-    Raises:
-        FormatError: There is no such module or class.
-    """
-    module, _, name = declared.partition(":")
-    if not module or not name:
-        raise FormatError(f"expected MODULE:CLASS, got `{declared}`")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = import_module(module)
-    except ImportError as error:
-        raise FormatError(f"cannot import `{module}`: {error}") from error
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise FormatError(f"`{module}` has no `{name}`")
-        found = getattr(found, part)
-    return found
+    return {**head, "token": f"{format.token:016x}", "fields": rows}

@@ -1,14 +1,31 @@
 """The command line: one function per verb, one module per family of verbs.
 
-Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage. `--version` is answered before
-anything is imported.
+Data goes to stdout, all else to stderr. `--version` is answered before anything is imported. Exit codes:
+
+    0  done, also when Ctrl-C ended what would go on for ever, or whoever read the output wants no more
+    1  failed
+    2  wrong usage
+    3  not found
+    4  denied
 """
 
+import os
+import re
+import signal
 import sys
+from collections.abc import Sequence
+from typing import Final
 
 import echoic
+from echoic.errors import ChannelNotFoundError, EchoicError, InsecureError, RefusedError
 
 __all__ = ["main"]
+
+FAILED: Final = 1
+NOT_FOUND: Final = 3
+DENIED: Final = 4
+INTERRUPTED: Final = 130
+WAIT: Final = ("-w", "--wait")
 
 
 def main() -> None:
@@ -19,7 +36,33 @@ def main() -> None:
     from echoic.cli.app import app, report_error
 
     try:
-        app()
-    except echoic.EchoicError as error:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end takes leave
+        app(_complete(sys.argv[1:]))
+        sys.stdout.flush()
+    except EchoicError as error:
         report_error(error)
-        sys.exit(1)
+        sys.exit(_exit_code(error))
+    except BrokenPipeError:
+        # Python would try to write the rest when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _exit_code(error: EchoicError) -> int:
+    match error:
+        case ChannelNotFoundError():
+            return NOT_FOUND
+        case InsecureError() | RefusedError():
+            return DENIED
+    return FAILED
+
+
+def _complete(words: Sequence[str]) -> list[str]:
+    """Return the words with the number that `-w` may leave out."""
+    completed: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        completed.append(word)
+        if word in WAIT and not re.fullmatch(r"\d+", following):
+            completed.append("1")
+    return completed

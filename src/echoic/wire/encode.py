@@ -59,6 +59,29 @@ class Encoder:
         bounds = array("I", accumulate(map(len, records), initial=0)) if self.format.variable else None
         return [b"".join(records)], bounds
 
+    def single(self, kind: type) -> Callable[[object], bytes]:
+        """Return a function from one event to its record, for events that are nearly always of class `kind`.
+
+        It raises EncodeError when a value does not fit its field.
+        """
+        function = self._function_for({kind})
+        if function is None:
+            return self._encode_one
+        fast, pack_one = function, self._encode_one
+
+        def encode_one(event: object) -> bytes:
+            if event.__class__ is kind:
+                try:
+                    return fast((event,))[0]
+                except (struct.error, AttributeError, TypeError, ValueError, OverflowError):
+                    pass  # the slow way says what is wrong
+            return pack_one(event)
+
+        return encode_one
+
+    def _encode_one(self, event: object) -> bytes:
+        return b"".join(self.encode((event,))[0])
+
     def _function_for(self, kinds: set[type]) -> RecordsFunction | None:
         """Return how to encode events of these classes, None when only the walking writer can.
 

@@ -50,6 +50,9 @@ class FrameKind(enum.IntEnum):
     CODE = 8
     VALUES = 9
     CONTROL = 10
+    CALLS = 11
+    REPLIES = 12
+    SHARED = 13
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}
@@ -115,6 +118,15 @@ def encode_frame(
     return [header, *payload, padding] if padding else [header, *payload]
 
 
+def with_checksum(frame: Buffer) -> bytes:
+    """Return a frame that was encoded without a checksum with one."""
+    length, kind, _, _, channel, _ = HEADER.unpack_from(frame)
+    header = HEADER.pack(length, kind, CHECKSUM, 0, channel, 0)
+    payload = memoryview(frame)[HEADER_BYTES : HEADER_BYTES + length]
+    value = checksum([header[:CHECKED_HEADER_BYTES], payload])
+    return HEADER.pack(length, kind, CHECKSUM, 0, channel, value) + memoryview(frame)[HEADER_BYTES:]
+
+
 class FrameReader:
     """Cuts received bytes into frames, however the stream was cut on its way.
 
@@ -165,6 +177,11 @@ class FrameReader:
             return frames
         self._held = bytearray(memoryview(stream)[at:])
         return frames
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is held back, so that the next piece begins with a frame."""
+        return not self._held and self._error is None
 
     def statistics(self) -> FrameStatistics:
         """Return what was read so far."""

@@ -1,10 +1,12 @@
 r"""The first frame on every connection: who speaks, which protocol, what can be relied on.
 
-    payload := magic "ECHOIC\r\n" | msgpack map {version, minor, features, payload_bytes_max, name}
+    payload := magic "ECHOIC\r\n" | msgpack map {version, minor, features, payload_bytes_max, name, hub, address}
 
 The magic is the first thing a stranger sends, so a wrong port is told apart from a broken peer at once, and the line
 end in it shows a transfer in text mode (the trick of PNG). Peers with the same `version` understand each other; `minor`
-and the feature list say what more both can do: only what both name is used.
+and the feature list say what more both can do: only what both name is used. `hub` is a number that a program draws
+when it starts, so that a peer which was started anew is told apart from one whose connection broke; `address` is where
+it can be reached.
 """
 
 from typing import Final
@@ -31,6 +33,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[str, ...] = ()
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
     name: str = ""
+    hub: str = ""
+    address: str = ""
 
     def common(self, other: "Hello") -> frozenset[str]:
         """Return the features that both peers have."""
@@ -80,6 +84,7 @@ def decode_hello(payload: Buffer) -> Hello:
         raise MalformedFrameError(
             f"a hello has minor {hello.minor} and {hello.payload_bytes_max} payload bytes at most"
         )
-    if len(hello.name) > TEXT_CHARACTERS_MAX or not hello.name.isprintable():
-        raise MalformedFrameError(f"a hello's name is not {TEXT_CHARACTERS_MAX} printable characters or fewer")
+    for text in (hello.name, hello.hub, hello.address):
+        if len(text) > TEXT_CHARACTERS_MAX or not text.isprintable():
+            raise MalformedFrameError(f"a hello's texts are not {TEXT_CHARACTERS_MAX} printable characters or fewer")
     return hello

@@ -1,0 +1,615 @@
+"""The concentrator: everything a hub decides, without a socket, a thread or a clock.
+
+JECho's section 4 puts one concentrator into each process: a hub for all incoming and outgoing events, with one link to
+each other hub. This is its mind. It is told what happens (`receive`, `meet`, `broken`, `unreachable`, `tick`) and what
+the program wants (`create`, `join`, `submit`, `call`), and leaves behind what must be done:
+
+    stirred      hubs whose session has something in its outbox; whoever writes their links takes it from there
+    effects      Dial, Missed, Ended, Forgotten
+    Delivery     returned by `receive`: events for the sinks here
+
+Requests between hubs are answered later; whoever asks gives a function for the answer. The same code runs inside a hub
+between sockets and in simulation, with a seeded network in their place (`echoic.testing`).
+"""
+
+import itertools
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
+from echoic.channels.express import encode_reply
+from echoic.channels.fanout import Run
+from echoic.channels.greeting import COUNT, Greeting, count_frame
+from echoic.channels.identity import ChannelId
+from echoic.channels.manager import Manager
+from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
+from echoic.channels.messages import (
+    Attach,
+    Bind,
+    Cut,
+    Detach,
+    Done,
+    Envelope,
+    Farewell,
+    Gap,
+    Join,
+    Joined,
+    Leave,
+    Message,
+    Refused,
+    Report,
+    Reported,
+    Role,
+    SinkHub,
+    decode_message,
+    encode_message,
+)
+from echoic.channels.neighbour import Binding, Neighbour
+from echoic.channels.requests import Answer, Requests
+from echoic.channels.session import UNTOLD_BYTES_MAX, Session
+from echoic.errors import ChannelNotFoundError, EchoicError, LimitExceededError, MalformedFrameError
+from echoic.formats import Format
+from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame, parse_batch
+
+__all__ = ["Concentrator", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
+
+CREDIT: Final = struct.Struct("<II")
+RETRY_NS: Final = 1_000_000_000
+BINDINGS_MAX: Final = 65_536
+
+
+class Concentrator:
+    """What one hub knows and decides."""
+
+    def __init__(self, id: str, address: str, name: str = "", *, untold_bytes_max: int = UNTOLD_BYTES_MAX) -> None:
+        self.id: Final = id
+        self.address: Final = address
+        self.name: Final = name
+        self.manager: Final = Manager(address)
+        self.neighbours: Final[dict[str, Neighbour]] = {}
+        self.members: Final[dict[str, Member]] = {}
+        self.stirred: Final[set[str]] = set()
+        self.effects: Final[list[Effect]] = []
+        self._by_number: dict[int, Member] = {}
+        self._numbers = itertools.count(1)
+        self.requests: Final = Requests()
+        self.calls: dict[int, Call] = {}
+        self.call_numbers = itertools.count(1)
+        self._wanted: dict[str, list[Callable[[Neighbour | None, str], None]]] = {}
+        self._untold_bytes_max = untold_bytes_max
+        self._subscriptions = itertools.count(1)
+        self._retry_ns = 0
+        self._now_ns = 0
+
+    def open(self, id: ChannelId, format: Format | None) -> Member:
+        """Return this hub's part in a channel."""
+        member = self.members.get(str(id))
+        if member is None:
+            member = self.members[str(id)] = Member(id, next(self._numbers), format)
+            self._by_number[member.number] = member
+        return member
+
+    def join(self, member: Member, role: Role, answer: Answer) -> None:
+        """Take part in a channel with sources or sinks; `answer` gets Joined or Refused.
+
+        For a sink, Joined means that every source that the manager knows sends to this hub, or will tell it what it
+        did not send.
+        """
+        if role == "sink" and role not in member.roles:
+            member.subscription = next(self._subscriptions)
+        member.roles.add(role)
+        hub = SinkHub(self.address)
+        if role == "sink":
+            hub = msgspec.structs.replace(member.sink or hub, hub=self.id, subscription=member.subscription)
+
+        def settled(complete: bool) -> None:
+            member.joined.update({role} & member.roles if complete else ())
+            answer(Joined([]))
+
+        def joined(reply: Message) -> None:
+            if isinstance(reply, Joined):
+                self._attach_all(member, reply.sinks, settled)
+            else:
+                answer(reply)
+
+        self.ask(member.manager, Join(member.name, role, hub), joined)
+
+    def leave(self, member: Member, role: Role) -> None:
+        """Take no more part in a channel with sources or sinks."""
+        member.roles.discard(role)
+        member.joined.discard(role)
+        if role == "sink":
+            member.sink = None
+            member.positions.clear()
+        self.ask(member.manager, Leave(member.name, role, self.address), _ignore)
+
+    def blocked(self, member: Member) -> bool:
+        """Whether a source of this channel must wait before it submits."""
+        targets = member.fanout.targets
+        if member.fanout.blocked:
+            return True
+        return any(self.neighbours[hub].full and targets[hub].sink.slow == "block" for hub in targets)
+
+    def submit(self, member: Member, source: int, batch: Batch) -> None:
+        """Send the next events of a source to every hub that has sinks.
+
+        Raises:
+            EncodeError: They are too many for one frame; nothing was sent.
+        """
+        first, count = member.sources[source], batch.count
+        targets = member.fanout.targets
+        if not targets:
+            member.pass_over(source, count)
+            return
+        payload = [EVENT_HEADER.pack(first, source), *batch.buffers()]
+        frame = b"".join(encode_frame(FrameKind.EVENTS, payload, channel=member.number))
+        member.pass_over(source, count)
+        member.bytes_out += len(frame)
+        self._announce(targets, batch.format)
+        full = frozenset(hub for hub in targets if self.neighbours[hub].full)
+        for hub, item in member.fanout.submit(Run(source, first, first + count - 1, frame), full):
+            self._send(hub, item)
+            if isinstance(item, Cut):
+                member.owe(targets[hub].sink, targets[hub].since)
+
+    def pass_over(self, member: Member, source: int, count: int) -> None:
+        """Count the next events of a source."""
+        member.pass_over(source, count)
+
+    def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
+        """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers."""
+        number, first = next(self.call_numbers), member.sources[source]
+        targets = member.fanout.targets
+        call = Call({hub: target.sink for hub, target in targets.items()})
+        if targets:
+            payload = [CALL_HEADER.pack(first, source, number), *batch.buffers()]
+            frame = b"".join(encode_frame(FrameKind.CALLS, payload, channel=member.number))
+            for hub, item in member.fanout.hurry():
+                self._send(hub, item)
+            member.bytes_out += len(frame)
+            self._announce(targets, batch.format)
+            for hub in targets:
+                self.neighbours[hub].session.post(frame)
+                self.stirred.add(hub)
+        member.pass_over(source, batch.count)
+        self.calls[number] = call
+        return number, call
+
+    def forget_call(self, number: int) -> None:
+        """Wait no longer for the answers to a synchronous event."""
+        self.calls.pop(number, None)
+
+    def handled(self, delivery: Delivery) -> None:
+        """Grant a sender credit for events that the sinks here are done with."""
+        neighbour = self.neighbours.get(delivery.hub)
+        binding = neighbour.bindings.get(delivery.number) if neighbour else None
+        if binding is not None:
+            grant = binding.meter.handled(delivery.size)
+            if grant:
+                self._post(delivery.hub, FrameKind.CREDITS, CREDIT.pack(delivery.number, grant))
+
+    def reply(self, delivery: Delivery, failures: Mapping[str, str]) -> None:
+        """Answer a synchronous event."""
+        if delivery.hub in self.neighbours:
+            told = msgspec.msgpack.encode(failures) if failures else b""
+            self._send(delivery.hub, encode_reply(delivery.number, delivery.call, told))
+
+    def ask(self, address: str, message: Message, answer: Answer) -> None:
+        """Send a request to the hub at an address; `answer` gets the reply, or Refused."""
+        if address == self.address:
+            self._handle(message, answer)
+            return
+
+        def linked(neighbour: Neighbour | None, reason: str) -> None:
+            if neighbour is None:
+                answer(Refused("UnreachableError", reason))
+                return
+            number = self.requests.add(neighbour.id, self._now_ns, answer)
+            self._post(neighbour.id, FrameKind.CONTROL, encode_message(number, message))
+
+        self._when_linked(address, linked)
+
+    def farewell(self) -> None:
+        """Tell every neighbour that this hub ends."""
+        for hub, neighbour in self.neighbours.items():
+            self._post(hub, FrameKind.CONTROL, encode_message(0, Farewell()))
+            neighbour.leaving = True  # it is not dialled again
+
+    def known(self, hub: str) -> tuple[int, int]:
+        """Return the session with a hub and how many frames have arrived in it, for a greeting."""
+        neighbour = self.neighbours.get(hub)
+        return (neighbour.session.id, neighbour.session.received) if neighbour else (0, 0)
+
+    def meet(self, greeting: Greeting) -> Neighbour | None:
+        """Take a connection whose greeting is done; None when it must be closed, because there is a better one.
+
+        Raises:
+            MalformedFrameError: The peer claims to have got more than was sent.
+        """
+        hello = greeting.peer
+        if hello is None or hello.hub == self.id:
+            raise MalformedFrameError("a hub cannot be its own peer")
+        dialler = self.id if greeting.dialled else hello.hub
+        neighbour = self.neighbours.get(hello.hub)
+        if neighbour is not None and not (neighbour.prefers(dialler) and greeting.holds(neighbour.session)):
+            self.linked(neighbour, greeting.address)
+            return None
+        if neighbour is not None and (not greeting.resumed or neighbour.session.id != greeting.session):
+            self.gone(hello.hub, "it began afresh")
+            neighbour = None
+        for other in list(self.neighbours.values()):
+            same = other.stands_at(hello.address) or (greeting.dialled and other.stands_at(greeting.address))
+            if same and other.id != hello.hub and (greeting.dialled or not other.connected):
+                self.gone(other.id, "another hub stands at its address")
+        if neighbour is None:
+            session = Session(greeting.session, untold_bytes_max=self._untold_bytes_max)
+            neighbour = Neighbour(hello.hub, hello.address, hello.name, session)
+            self.neighbours[hello.hub] = neighbour
+        else:
+            neighbour.session.resume(greeting.received_by_peer)
+            self._relieve(neighbour)
+        neighbour.connect(dialler)
+        self.stirred.add(hello.hub)
+        self.linked(neighbour, greeting.address)
+        return neighbour
+
+    def broken(self, hub: str, now_ns: int) -> None:
+        """Learn that the connection to a hub broke."""
+        neighbour = self.neighbours.get(hub)
+        if neighbour is not None and neighbour.connected:
+            neighbour.disconnect(now_ns, self.id)
+            if any(other.connected and other.stands_at(neighbour.address) for other in self.neighbours.values()):
+                self.gone(hub, "another hub stands at its address")
+            self.tick(now_ns)
+
+    def unreachable(self, address: str, reason: str, *, refused: bool) -> None:
+        """Learn that a dialled hub did not answer; `refused` when nobody listens there."""
+        for neighbour in list(self.neighbours.values()):
+            if neighbour.stands_at(address) and not neighbour.connected:
+                neighbour.refusals += int(refused and neighbour.dialled_by == self.id)
+        for then in self._wanted.pop(address, []):
+            then(None, reason)
+
+    def gone(self, hub: str, reason: str) -> None:
+        """Give a hub up: forget it, and let the channels that it took part in be joined anew."""
+        neighbour = self.neighbours.pop(hub, None)
+        if neighbour is None:
+            return
+        self.effects.append(Forgotten(hub))
+        self.manager.register_again(neighbour.stands_at)
+        if not any(other.stands_at(neighbour.address) for other in self.neighbours.values()):
+            self.manager.forget(neighbour.address)
+        for binding in neighbour.bindings.values():
+            if binding.member is not None:
+                binding.member.joined.discard("sink")
+        for member in self.members.values():
+            target = member.fanout.detach(hub)
+            if target is not None:
+                member.owe(target.sink, target.since)
+                member.joined.discard("source")
+            if neighbour.stands_at(member.manager):
+                member.joined.clear()
+        for call in self.calls.values():
+            call.gone(hub, reason)
+        self.requests.gone(hub, f"the hub at {neighbour.address} is gone: {reason}")
+
+    def tick(self, now_ns: int) -> None:
+        """Do what time demands: tell counts, dial again, give up, join again. Call it about ten times a second."""
+        self._now_ns = now_ns
+        for hub, neighbour in list(self.neighbours.items()):
+            if neighbour.lost(now_ns):
+                self.gone(hub, "it took leave" if neighbour.leaving else "it cannot be reached")
+            elif not neighbour.connected:
+                if neighbour.dial_due(now_ns):
+                    self.effects.append(Dial(neighbour.address))
+            elif neighbour.session.untold_arrivals:
+                self.tell(neighbour)
+        self.requests.overdue(now_ns)
+        if now_ns >= self._retry_ns:
+            self._retry_ns = now_ns + RETRY_NS
+            for member in self.members.values():
+                for role in member.lacking():
+                    self.join(member, role, _ignore)
+            for server, message in self.manager.unregistered():
+                self.register(server, message.name, message.id, _ignore)
+
+    def register(self, server: str, name: str, id: str, answer: Answer) -> None:
+        """Enter a channel of this hub at a name server, and again whenever that was started anew."""
+        message = self.manager.registration(server, name, id)
+
+        def registered(reply: Message) -> None:
+            if isinstance(reply, Done):
+                self.manager.registered(server, message)
+            answer(reply)
+
+        self.ask(server, message, registered)
+
+    def receive(self, hub: str, frame: Frame) -> Delivery | None:
+        """Take the next frame of a neighbour; return the events it holds for sinks here.
+
+        Raises:
+            RemoteError: The neighbour broke a rule; it is best given up.
+        """
+        neighbour = self.neighbours.get(hub)
+        if neighbour is None:
+            return None
+        kind = frame.kind
+        if kind is FrameKind.ACKS:
+            self._told(neighbour, frame)
+            return None
+        if neighbour.session.receive(len(frame.payload)):
+            self.tell(neighbour)
+        if kind is FrameKind.EVENTS or kind is FrameKind.CALLS:
+            return self._deliver(neighbour, frame, call=kind is FrameKind.CALLS)
+        if kind is FrameKind.REPLIES:
+            self._answered(hub, frame)
+        elif kind is FrameKind.CREDITS:
+            self._granted(hub, frame)
+        elif kind is FrameKind.FORMATS:
+            decode_formats(frame.payload, neighbour.registry)
+        elif kind is FrameKind.CONTROL:
+            self._control(neighbour, decode_message(frame.payload))
+        return None
+
+    def _deliver(self, neighbour: Neighbour, frame: Frame, *, call: bool) -> Delivery | None:
+        binding = neighbour.bindings.get(frame.channel)
+        header = CALL_HEADER if call else EVENT_HEADER
+        if binding is None or len(frame.payload) < header.size:
+            raise MalformedFrameError(
+                f"the peer sends {len(frame.payload)} bytes of events of its channel {frame.channel}, which are too "
+                f"few or belong to a channel that it has not bound"
+            )
+        first, source, *number = header.unpack_from(frame.payload)
+        member = binding.member
+        if member is None or not binding.wanted:
+            self._decline(neighbour.id, binding)
+            if call:
+                self._post(neighbour.id, FrameKind.REPLIES, REPLY.pack(number[0]), frame.channel)
+            return None
+        batch = parse_batch(frame.payload[header.size :], neighbour.registry)
+        fresh, gap = member.advance(source, first, batch.count)
+        delivery = Delivery(
+            member, batch, source, first, neighbour.id, frame.channel, len(frame.payload), number[0] if call else 0
+        )
+        self._miss(member, gap)
+        if fresh:
+            member.events_in += batch.count
+            member.bytes_in += len(frame.payload)
+            return delivery
+        if call:
+            self.reply(delivery, {})
+        else:
+            self.handled(delivery)
+        return None
+
+    def _decline(self, hub: str, binding: Binding) -> None:
+        """Tell a hub, once, that its events are not wanted: the manager may not have been able to."""
+        if not binding.refused:
+            binding.refused = True
+            self._send(hub, Detach(binding.channel, self.address, binding.subscription))
+
+    def _miss(self, member: Member, gap: Gap | None) -> None:
+        if gap is None:
+            return
+        member.missed += gap.last - gap.first + 1
+        self.effects.append(Missed(member, gap))
+
+    def _told(self, neighbour: Neighbour, frame: Frame) -> None:
+        if len(frame.payload) != COUNT.size:
+            raise MalformedFrameError(f"a count has {len(frame.payload)} bytes, expected {COUNT.size}")
+        session, count = COUNT.unpack(frame.payload)
+        if session == neighbour.session.id:
+            neighbour.session.told(count)
+            neighbour.settle()
+            self._relieve(neighbour)
+
+    def _relieve(self, neighbour: Neighbour) -> None:
+        """Send what was parked because the link was full, now that it is not."""
+        if neighbour.relieve():
+            for member in self.members.values():
+                for hub, item in member.fanout.grant(neighbour.id, 0):
+                    self._send(hub, item)
+
+    def tell(self, neighbour: Neighbour) -> None:
+        """Tell a neighbour how many frames have arrived."""
+        session = neighbour.session
+        session.outbox.append(count_frame(session.id, session.tell()))
+        self.stirred.add(neighbour.id)
+
+    def _answered(self, hub: str, frame: Frame) -> None:
+        if len(frame.payload) < REPLY.size:
+            raise MalformedFrameError(f"a reply has {len(frame.payload)} bytes, expected at least {REPLY.size}")
+        call = self.calls.get(REPLY.unpack_from(frame.payload)[0])
+        if call is not None:
+            neighbour = self.neighbours[hub]
+            call.answered(hub, neighbour.name or neighbour.address, frame.payload[REPLY.size :])
+
+    def _granted(self, hub: str, frame: Frame) -> None:
+        if len(frame.payload) != CREDIT.size:
+            raise MalformedFrameError(f"a credit has {len(frame.payload)} bytes, expected {CREDIT.size}")
+        number, size = CREDIT.unpack(frame.payload)
+        member = self._by_number.get(number)
+        if member is not None:
+            for target, item in member.fanout.grant(hub, size):
+                self._send(target, item)
+
+    def _control(self, neighbour: Neighbour, envelope: Envelope) -> None:
+        hub, message = neighbour.id, envelope.message
+        if envelope.reply:
+            self.requests.answered(hub, envelope.number, message)
+            return
+        match message:
+            case Bind():
+                self._bind(neighbour, message)
+            case Gap(number):
+                binding = neighbour.bindings.get(number)
+                if binding is not None and binding.member is not None and binding.wanted:
+                    self._miss(binding.member, binding.member.skip(message))
+            case Cut():
+                self._cut(neighbour, message)
+            case Farewell():
+                neighbour.leaving = True
+            case _:
+
+                def answer(reply: Message) -> None:
+                    if envelope.number and hub in self.neighbours:
+                        self._post(hub, FrameKind.CONTROL, encode_message(envelope.number, reply, reply=True))
+
+                self._handle(message, answer)
+
+    def _bind(self, neighbour: Neighbour, message: Bind) -> None:
+        if len(neighbour.bindings) >= BINDINGS_MAX:
+            raise LimitExceededError(f"the peer binds more than {BINDINGS_MAX} channels")
+        member = self.members.get(message.channel)
+        binding = Binding(message.channel, member, message.subscription)
+        neighbour.bindings[message.number] = binding
+        if member is None or not binding.wanted:
+            self._decline(neighbour.id, binding)
+            return
+        for gap in member.resume(message):
+            self._miss(member, gap)
+
+    def _cut(self, neighbour: Neighbour, message: Cut) -> None:
+        binding = neighbour.bindings.pop(message.number, None)
+        if binding is None or binding.member is None or not binding.wanted:
+            return
+        if message.asked:
+            binding.member.joined.discard("sink")  # not by the sinks here: ask again
+        else:
+            self.effects.append(Ended(binding.member, message.reason))
+
+    def _handle(self, message: Message, answer: Answer) -> None:
+        """Do what is asked, by this hub or another, and answer."""
+        try:
+            match message:
+                case Join(name, "sink", hub):
+                    self._joined_by_sink(name, hub, answer)
+                case Attach(channel, sink):
+                    self._attached(self._opened(channel), sink, answer)
+                case Detach(channel, address, subscription):
+                    self._detach(self._opened(channel), address, subscription)
+                    answer(Done())
+                case Leave(name, "sink", address):
+                    for source in self.manager.directory.leave_sink(name, address):
+                        self.ask(source, Detach(str(ChannelId(self.address, name)), address), _ignore)
+                    answer(Done())
+                case Report():
+                    answer(Reported(self.name or self.address, [member.counts() for member in self.members.values()]))
+                case _:
+                    living = {self.address} | {
+                        neighbour.address for neighbour in self.neighbours.values() if neighbour.connected
+                    }
+                    answer(self.manager.handle(message, living))
+        except EchoicError as error:
+            answer(Refused(type(error).__name__, str(error)))
+
+    def _joined_by_sink(self, name: str, sink: SinkHub, answer: Answer) -> None:
+        """Let a hub receive; answer when every source sends to it."""
+        sources = self.manager.directory.join_sink(name, sink)
+        listed = self.manager.directory.get(name).sources
+        waiting = set(sources)
+        silent: list[str] = []
+
+        def settled(source: str, reply: Message) -> None:
+            waiting.discard(source)
+            if isinstance(reply, Refused) and reply.kind == "ChannelNotFoundError":
+                listed.discard(source)  # another hub stands there, or its source was closed
+            elif isinstance(reply, Refused) and source in listed:
+                silent.append(source)
+            if not waiting:
+                reason = f"the sources at {', '.join(silent)} cannot be told: {getattr(reply, 'reason', '')}"
+                answer(Refused("UnreachableError", reason) if silent else Joined([]))
+
+        if not sources:
+            answer(Joined([]))
+        for source in sources:
+            attach = Attach(str(ChannelId(self.address, name)), sink)
+            self.ask(source, attach, lambda reply, source=source: settled(source, reply))  # type: ignore[misc] # mypy#12557
+
+    def _attach_all(self, member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
+        """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
+        waiting = {sink.address: sink for sink in sinks if sink.address != self.address}
+        silent: list[SinkHub] = []
+        if not waiting:
+            then(True)
+            return
+
+        def linked(neighbour: Neighbour | None, address: str) -> None:
+            sink = waiting.pop(address)
+            if neighbour is None:
+                member.owe(sink)
+                silent.append(sink)
+            elif sink.hub in ("", neighbour.id):
+                bind = member.attach(neighbour.id, sink)
+                if bind is not None:
+                    self._send(neighbour.id, bind)
+            if not waiting:
+                then(not silent)
+
+        for address, sink in list(waiting.items()):
+            self._when_linked(address, lambda neighbour, _, address=address: linked(neighbour, address), sink.hub)  # type: ignore[misc] # mypy#12557
+
+    def _attached(self, member: Member, sink: SinkHub, answer: Answer) -> None:
+        def settled(complete: bool) -> None:
+            if not complete:
+                member.joined.discard("source")  # try again, while the manager says that it is there
+            answer(Done())
+
+        self._attach_all(member, [sink], settled)
+
+    def _detach(self, member: Member, address: str, subscription: int) -> None:
+        hub = member.disown(address, subscription)
+        if hub:
+            self._send(hub, Cut(member.number, "it is not wanted any more", asked=True))
+
+    def _opened(self, id: str) -> Member:
+        member = self.members.get(id)
+        if member is None:
+            raise ChannelNotFoundError(f"channel `{id}` is not open here")
+        return member
+
+    def _when_linked(self, address: str, then: Callable[[Neighbour | None, str], None], hub: str = "") -> None:
+        """Go on when there is a link to an address, and to a certain hub there if one is named, or it cannot be made."""
+        found = [one for one in self.neighbours.values() if one.stands_at(address) and not one.leaving]
+        found = [one for one in found if hub in ("", one.id)]
+        if found:  # of several the last came after the others had ended
+            then(max(reversed(found), key=lambda one: one.connected), "")
+            return
+        waiting = self._wanted.setdefault(address, [])
+        waiting.append(then)
+        if len(waiting) == 1:
+            self.effects.append(Dial(address))
+
+    def linked(self, neighbour: Neighbour, address: str) -> None:
+        """Go on with what waited for a hub, which may have been looked for at an address that it does not name."""
+        if address and address != neighbour.address:
+            neighbour.aliases.add(address)
+        for place in (neighbour.address, address):
+            for then in self._wanted.pop(place, []):
+                then(neighbour, "")
+
+    def _announce(self, targets: Iterable[str], format: Format) -> None:
+        """Describe a format to hubs that do not know it."""
+        for hub in targets:
+            announced = self.neighbours[hub].announced
+            if format.token not in announced:
+                announced.add(format.token)
+                self._post(hub, FrameKind.FORMATS, encode_formats([format]))
+
+    def _send(self, hub: str, item: bytes | Message) -> None:
+        if isinstance(item, bytes):
+            self.neighbours[hub].session.post(item)
+            self.stirred.add(hub)
+        else:
+            self._post(hub, FrameKind.CONTROL, encode_message(0, item))
+
+    def _post(self, hub: str, kind: FrameKind, payload: bytes, channel: int = 0) -> None:
+        self.neighbours[hub].session.post(b"".join(encode_frame(kind, [payload], channel=channel)))
+        self.stirred.add(hub)
+
+
+def _ignore(reply: Message) -> None:
+    """Take an answer that changes nothing."""

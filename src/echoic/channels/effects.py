@@ -1,0 +1,53 @@
+"""What a concentrator wants done: the events it hands over, and the effects it leaves behind."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from echoic.channels.member import Member
+from echoic.channels.messages import Gap
+from echoic.wire import Batch
+
+__all__ = ["Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """Events that have arrived for the sinks of a channel here. `call` is not 0 when somebody waits for them."""
+
+    member: Member
+    batch: Batch
+    source: int
+    first: int
+    hub: str
+    number: int
+    size: int
+    call: int
+
+
+class Dial(msgspec.Struct, frozen=True):
+    """Connect to the hub at an address, and tell how it went by `meet` or `unreachable`."""
+
+    address: str
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Tell the sinks of a channel here that events will not arrive."""
+
+    member: Member
+    gap: Gap
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Tell the sinks of a channel here that a hub sends them no more."""
+
+    member: Member
+    reason: str
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """A hub was given up: close its connection, if there is one."""
+
+    hub: str
+
+
+Effect: TypeAlias = Dial | Missed | Ended | Forgotten

@@ -1,0 +1,211 @@
+"""A channel, as one hub takes part in it: its sources and sinks here, and how far each source has been heard.
+
+    EVENTS  payload := sequence of the first event u64 | source u64 | batch
+    CALLS   payload := sequence u64 | source u64 | call u64 | batch          answered by REPLIES
+    REPLIES payload := call u64 | msgpack map of who failed and how, absent when nobody did
+
+Every source has a number of its own in all the world and counts its events. So a sink knows exactly what it missed,
+whatever the cause, and an event that comes twice is noticed.
+
+A subscription counts from the moment a source's hub has heard of it. While its hub cannot be reached, or has been given
+up, the source's hub *owes* it: it remembers where each source was, and when the hub is found again tells it, so that
+events between are known to be missing even by a sink that never heard the source.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from echoic.channels.fanout import Fanout
+from echoic.channels.identity import ChannelId
+from echoic.channels.messages import Bind, ChannelCounts, Gap, Role, SinkHub
+from echoic.errors import MalformedFrameError
+from echoic.formats import Format
+
+__all__ = ["CALL_HEADER", "EVENT_HEADER", "REPLY", "Call", "Member"]
+
+EVENT_HEADER: Final = struct.Struct("<QQ")
+CALL_HEADER: Final = struct.Struct("<QQQ")
+REPLY: Final = struct.Struct("<Q")
+POSITIONS_MAX: Final = 65_536
+OWED_MAX: Final = 4096
+LINK_LOST: Final = "the link to the source was lost for too long"
+
+_failures: Final = msgspec.msgpack.Decoder(dict[str, str])
+
+
+class Call:
+    """A synchronous event: which hubs have not answered yet, and what those who have said."""
+
+    __slots__ = ("failures", "waiting")
+
+    def __init__(self, waiting: dict[str, SinkHub]) -> None:
+        self.waiting: Final = waiting
+        self.failures: Final[dict[str, str]] = {}
+
+    def answered(self, hub: str, where: str, told: memoryview) -> None:
+        """Note what a hub says, whose name for people is `where`.
+
+        Raises:
+            MalformedFrameError: It cannot be understood.
+        """
+        if hub not in self.waiting:
+            return
+        if told:
+            try:
+                failures = _failures.decode(told)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise MalformedFrameError(f"a reply of {len(told)} bytes cannot be read: {error}") from error
+            self.failures.update({f"{sink} at {where}": problem for sink, problem in failures.items()})
+        self.waiting.pop(hub, None)
+
+    def gone(self, hub: str, reason: str) -> None:
+        """Note that a hub will not answer."""
+        sink = self.waiting.pop(hub, None)
+        if sink is not None:
+            label = f"{', '.join(sink.sinks)} at {sink.address}" if sink.sinks else sink.address
+            self.failures[label] = f"the hub is gone: {reason}"
+
+
+class Member:
+    """One hub's part in a channel."""
+
+    __slots__ = (
+        "_began",
+        "_owed",
+        "bytes_in",
+        "bytes_out",
+        "events_in",
+        "events_out",
+        "fanout",
+        "format",
+        "id",
+        "joined",
+        "manager",
+        "missed",
+        "name",
+        "number",
+        "positions",
+        "roles",
+        "sink",
+        "sources",
+        "subscription",
+    )
+
+    def __init__(self, id: ChannelId, number: int, format: Format | None) -> None:
+        self.id: Final = str(id)
+        self.name: Final = id.name
+        self.manager: Final = id.address
+        self.number: Final = number
+        self.format = format
+        self.fanout: Final = Fanout(number)
+        self.sources: dict[int, int] = {}
+        self.sink: SinkHub | None = None
+        self.positions: dict[int, int] = {}
+        self.subscription = 0
+        self.roles: set[Role] = set()
+        self.joined: set[Role] = set()
+        self._began: dict[int, int] = {}
+        self._owed: dict[tuple[str, str, int], dict[int, int]] = {}
+        self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
+
+    def pass_over(self, source: int, count: int) -> int:
+        """Count the next events of a source here; return the number of the first."""
+        first = self.sources[source]
+        self._began.setdefault(source, first)
+        self.sources[source] = first + count
+        self.events_out += count
+        return first
+
+    def owe(self, sink: SinkHub, since: dict[int, int] | None = None) -> None:
+        """Note that a subscription counts from here on, even if its hub cannot be reached yet or was given up."""
+        key = (sink.address, sink.hub, sink.subscription)
+        if any(key == (to.sink.address, to.sink.hub, to.sink.subscription) for to in self.fanout.targets.values()):
+            return
+        while len(self._owed) >= OWED_MAX:
+            del self._owed[next(iter(self._owed))]
+        self._owed.setdefault(key, dict(self.sources) if since is None else since)
+
+    def attach(self, hub: str, sink: SinkHub) -> Bind | None:
+        """Send to a hub from here on; return what to tell it first, None if it is sent to already."""
+        since = self._owed.pop((sink.address, sink.hub, sink.subscription), None)
+        if since is None:
+            since = dict(self.sources)
+        if not self.fanout.attach(hub, sink, since):
+            return None
+        self._began = {source: first for source, first in self._began.items() if source in self.sources}
+        began = {source: since.get(source, self._began.get(source, at)) for source, at in self.sources.items()}
+        return Bind(self.number, self.id, dict(self.sources), began, sink.subscription)
+
+    def disown(self, address: str, subscription: int) -> str:
+        """Send no more to the hub at an address, since it does not want it; return the hub, "" if there was none."""
+        for key in [key for key in self._owed if key[0] == address and subscription in (0, key[2])]:
+            del self._owed[key]
+        for hub, target in self.fanout.targets.items():
+            if target.sink.address == address and subscription in (0, target.sink.subscription):
+                self.fanout.detach(hub)
+                return hub
+        return ""
+
+    def expect(self, source: int, position: int) -> None:
+        """Note that a source of another hub will go on at a position, if it was not heard before."""
+        if source not in self.positions:
+            while len(self.positions) >= POSITIONS_MAX:
+                del self.positions[next(iter(self.positions))]
+            self.positions[source] = position
+
+    def advance(self, source: int, first: int, count: int) -> tuple[bool, Gap | None]:
+        """Note that events have arrived; return whether they are fresh, and what is missing before them."""
+        expected = self.positions.get(source)
+        if expected is None:
+            self.expect(source, first)
+            expected = first
+        if first < expected:
+            return False, None
+        self.positions[source] = first + count
+        return True, Gap(0, source, expected, first - 1, LINK_LOST) if first > expected else None
+
+    def skip(self, gap: Gap) -> Gap | None:
+        """Note that events will not arrive; return what is missing and was not told before.
+
+        Events of a source come in order, so whatever lies before the gap and has not come is missing too.
+        """
+        self.expect(gap.source, gap.first)
+        expected = self.positions[gap.source]
+        if gap.last < expected:
+            return None
+        self.positions[gap.source] = gap.last + 1
+        return gap if gap.first == expected else Gap(gap.number, gap.source, expected, gap.last, gap.reason)
+
+    def resume(self, bind: Bind) -> Iterator[Gap]:
+        """Note where the sources of a hub go on, and yield what is missing before."""
+        for source, position in bind.positions.items():
+            self.expect(source, bind.since.get(source, position))
+            missing = self.skip(Gap(bind.number, source, self.positions[source], position - 1, LINK_LOST))
+            if missing is not None:
+                yield missing
+
+    def lacking(self) -> Iterator[Role]:
+        """Yield the roles that the manager has yet to confirm."""
+        return iter(sorted(self.roles - self.joined))
+
+    def counts(self) -> ChannelCounts:
+        """Return what went through so far."""
+        dropped, waiting = self.fanout.statistics()
+        return ChannelCounts(
+            self.name,
+            self.id,
+            self.format.name if self.format else "",
+            len(self.sources),
+            len(self.sink.sinks) if self.sink else 0,
+            len(self.fanout.targets),
+            self.events_out,
+            self.bytes_out,
+            self.events_in,
+            self.bytes_in,
+            self.missed,
+            dropped,
+            waiting,
+        )

@@ -1,0 +1,49 @@
+"""Requests that other hubs have yet to answer: who was asked, until when, and what to do with the answer."""
+
+import itertools
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from echoic.channels.messages import Message, Refused
+
+__all__ = ["Answer", "Requests"]
+
+Answer: TypeAlias = Callable[[Message], None]
+
+REQUEST_NS: Final = 10_000_000_000
+
+
+class Requests:
+    """Each request is answered exactly once: by the hub that was asked, or by Refused."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, tuple[int, str, Answer]] = {}
+        self._numbers = itertools.count(1)
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def add(self, hub: str, now_ns: int, answer: Answer) -> int:
+        """Return the number of a further request to a hub."""
+        number = next(self._numbers)
+        self._asked[number] = (now_ns + REQUEST_NS, hub, answer)
+        return number
+
+    def answered(self, hub: str, number: int, reply: Message) -> None:
+        """Pass an answer on, if it comes from the hub that was asked."""
+        asked = self._asked.get(number)
+        if asked is not None and asked[1] == hub:
+            del self._asked[number]
+            asked[2](reply)
+
+    def overdue(self, now_ns: int) -> None:
+        """Refuse what took too long."""
+        for number, (deadline_ns, _, answer) in list(self._asked.items()):
+            if now_ns >= deadline_ns and self._asked.pop(number, None) is not None:
+                answer(Refused("UnreachableError", f"there was no answer within {REQUEST_NS // 10**9} s"))
+
+    def gone(self, hub: str, reason: str) -> None:
+        """Refuse what was asked of a hub that is gone."""
+        for number, (_, asked, answer) in list(self._asked.items()):
+            if asked == hub and self._asked.pop(number, None) is not None:
+                answer(Refused("UnreachableError", reason))

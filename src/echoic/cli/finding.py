@@ -1,0 +1,121 @@
+"""Finding channels: by name or id, now or as soon as they appear, and again when they move.
+
+A channel lives in the hub that created it. When that ends and another creates a channel of the same name, people think
+of it as the same channel, as they are used to from topics. `Following` does so too: it opens a channel by name, looks
+once in a while whether the name stands for another one, and subscribes there.
+"""
+
+import difflib
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from echoic.channels import ChannelEntry, ChannelId
+from echoic.cli.screen import say
+from echoic.errors import ChannelNotFoundError, EchoicError, UnreachableError
+from echoic.hub import Channel, Hub, Sink
+
+__all__ = ["Following", "browse", "find"]
+
+SEEK_SECONDS: Final = 0.2
+CHECK_SECONDS: Final = 1.0
+
+
+def browse(hub: Hub) -> list[ChannelEntry]:
+    """Return what the name server knows.
+
+    Raises:
+        UnreachableError: It does not answer; the message says what to do.
+    """
+    names = hub.names[0]
+    try:
+        return hub.channels(names)
+    except UnreachableError as error:
+        raise UnreachableError(
+            f"nobody serves names at {names}; start `echoic up`, or pass --names HOST:PORT or a channel id ({error})"
+        ) from error
+
+
+def find(hub: Hub, channel: str) -> Channel:
+    """Open a channel by name or id.
+
+    Raises:
+        ChannelNotFoundError: Nobody knows it; the message has the nearest names.
+        UnreachableError: The name server or the manager does not answer.
+    """
+    if "://" in channel:
+        id = ChannelId.parse(channel)
+        try:
+            return hub.open(channel)
+        except ChannelNotFoundError as error:
+            raise _not_found(id.name, id.address, hub.channels(id.address)) from error
+    known = browse(hub)
+    if not any(entry.name == channel for entry in known):
+        raise _not_found(channel, hub.names[0], known)
+    return hub.open(channel)
+
+
+class Following:
+    """Keeps a subscription to whatever channel a name stands for."""
+
+    def __init__(self, hub: Hub, channel: str, subscribe: Callable[[Channel], Sink]) -> None:
+        """Begin to look for a channel; `subscribe` is called for each that is found."""
+        self.channel: Channel | None = None
+        self.failure: EchoicError | None = None
+        self._hub = hub
+        self._name = channel
+        self._subscribe = subscribe
+        self._sink: Sink | None = None
+        self._said = ""
+        self._stopped = threading.Event()
+        self._look()
+        threading.Thread(target=self._keep_looking, name="echoic-following", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+
+    def missing(self) -> EchoicError:
+        """Return the error that says why there is no channel."""
+        try:
+            find(self._hub, self._name)
+        except EchoicError as error:
+            return error
+        return ChannelNotFoundError(f"channel '{self._name}' was not found in time")
+
+    def _keep_looking(self) -> None:
+        while not self._stopped.wait(SEEK_SECONDS if self.channel is None else CHECK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        """Subscribe to the channel, unless it is the one already subscribed to."""
+        if self.failure is not None:
+            return
+        try:
+            found = find(self._hub, self._name)
+            if self.channel is not None and self.channel.id == found.id and self._sink and not self._sink.closed:
+                return
+            former, self._sink = self._sink, self._subscribe(found)
+            self.channel = found
+        except (ChannelNotFoundError, UnreachableError) as error:
+            self._explain(error)
+        except EchoicError as error:
+            if not self._stopped.is_set():
+                self.failure = error
+        else:
+            if former is not None:
+                former.close()
+
+    def _explain(self, error: EchoicError) -> None:
+        """Say, once for each reason, why nothing comes."""
+        reason = str(error).removeprefix(f"channel '{self._name}' ")
+        message = f"waiting for channel '{self._name}': {reason}"
+        if self.channel is None and message != self._said and not self._stopped.is_set():
+            self._said = message
+            say(message)
+
+
+def _not_found(name: str, address: str, known: list[ChannelEntry]) -> ChannelNotFoundError:
+    near = difflib.get_close_matches(name, [entry.name for entry in known], n=2)
+    hint = f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
+    return ChannelNotFoundError(f"channel '{name}' not found at {address}{hint} (echoic ls)")

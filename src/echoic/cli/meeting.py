@@ -1,0 +1,109 @@
+"""How two terminals find each other when nobody has started anything.
+
+Whoever stays (pub, echo, hz, bw, top, up) tries to listen at the address of the name server, if that is on this
+machine. One succeeds and serves names, by a second hub in its process; the others try again once a second, so that
+another takes over when it ends. The port decides who wins, and the hubs enter their channels anew by themselves.
+
+    terminal 1: echo     listens at 127.0.0.1:7400, serves names
+    terminal 2: pub      finds it taken; enters its channel there
+    terminal 1 ends      pub listens at 127.0.0.1:7400 within a second, serves names, enters its channel again
+
+Who only looks (ls, info, type) never serves: it would answer its own question with "nothing".
+"""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Self
+
+from echoic.cli.where import Where, names_address
+from echoic.errors import UnreachableError
+from echoic.hub import Hub
+from echoic.links import is_loopback, parse_address
+
+__all__ = ["Meeting", "attend", "visit"]
+
+TRY_SECONDS: Final = 1.0
+
+
+class Meeting:
+    """Serves names at an address whenever nobody else does."""
+
+    def __init__(self, address: str) -> None:
+        self.address: Final = address
+        self._hub: Hub | None = None
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def serving(self) -> bool:
+        """Whether names are served here."""
+        return self._hub is not None
+
+    def __enter__(self) -> Self:
+        if is_loopback(parse_address(self.address)[0]):
+            self._try()
+            threading.Thread(target=self._keep_trying, name="echoic-meeting", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        with self._lock:
+            hub, self._hub = self._hub, None
+        if hub is not None:
+            hub.close()
+
+    def _keep_trying(self) -> None:
+        while not self._closing.wait(TRY_SECONDS):
+            self._try()
+
+    def _try(self) -> None:
+        """Serve, if the address is free."""
+        with self._lock:
+            if self._hub is not None or self._closing.is_set() or not _is_free(self.address):
+                return
+            try:
+                self._hub = Hub(self.address, name="echoic names")
+            except UnreachableError:
+                return  # somebody was faster
+
+
+@contextmanager
+def visit(where: Where, verb: str) -> Iterator[Hub]:
+    """Give a hub to look around with.
+
+    Raises:
+        AddressError: What was set is not an address.
+        InsecureError: Strangers could reach the hub.
+    """
+    with Hub(where.listen, names=names_address(where), name=f"echoic {verb}", insecure=where.insecure) as hub:
+        yield hub
+
+
+@contextmanager
+def attend(where: Where, verb: str) -> Iterator[Hub]:
+    """Give a hub to stay with; names are served meanwhile if nobody else does.
+
+    Raises:
+        AddressError: What was set is not an address.
+        InsecureError: Strangers could reach the hub.
+    """
+    with Meeting(names_address(where)), visit(where, verb) as hub:
+        yield hub
+
+
+def _is_free(address: str) -> bool:
+    """Tell whether nobody listens at an address, without the cost of a hub."""
+    host, port = parse_address(address)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError:
+        return False
+    return True

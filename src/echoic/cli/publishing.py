@@ -1,0 +1,139 @@
+"""A source that stays with a channel's name, whoever manages the channel.
+
+The first to publish under a name creates the channel and manages it; later ones open it. When the manager ends, the
+name is free, and one of those that still publish creates the channel anew. As long as the manager answers they stay
+with it, even while the name server is being replaced.
+"""
+
+import threading
+import time
+from typing import Final
+
+from echoic.channels import ChannelId
+from echoic.cli.finding import find
+from echoic.errors import ChannelExistsError, ChannelNotFoundError, EchoicError, LocalError, UnreachableError
+from echoic.formats import Format
+from echoic.hub import Channel, Hub, Source
+
+__all__ = ["Publisher"]
+
+PATIENCE_SECONDS: Final = 3.0
+POLL_SECONDS: Final = 0.02
+CHECK_SECONDS: Final = 1.0
+
+
+class Publisher:
+    """Submits events to whatever channel a name stands for, and creates it when there is none."""
+
+    def __init__(self, hub: Hub, channel: str, declared: object | None) -> None:
+        """Open or create the channel, and a source.
+
+        Raises:
+            ChannelNotFoundError: There is none, and no type to create it with.
+            IncompatibleTypesError: Its events are of another type.
+            UnreachableError: The name server or the manager does not answer.
+        """
+        self._hub = hub
+        self._name = channel
+        self._declared = declared
+        self._source: Source
+        self.channel: Channel
+        self._attach(self._open_patiently())
+        self.created: Final = self._is_mine()
+        self._stopped = threading.Event()
+        if "://" not in channel:
+            threading.Thread(target=self._keep, name="echoic-publisher", daemon=True).start()
+
+    @property
+    def format(self) -> Format:
+        """The type of the events."""
+        return self._source.format
+
+    def submit(self, event: object) -> None:
+        """Give an event to every sink.
+
+        Raises:
+            EchoicError: As `Source.submit` does.
+        """
+        self._source.submit(event)
+
+    def subscribers(self) -> int:
+        """Return how many sinks the events reach."""
+        try:
+            sinks = self._hub.describe(self.channel.id).sinks
+        except EchoicError:
+            return self.channel.statistics().targets  # the manager is gone; those who listen still do
+        others = [sink for sink in sinks if sink.address != self._hub.address]
+        if self.channel.statistics().targets < len(others):
+            return 0  # they have asked, and are being connected
+        return sum(max(1, len(sink.sinks)) for sink in sinks)
+
+    def await_subscribers(self, count: int, timeout: float | None = None) -> int:
+        """Wait for subscribers, and return how many there are."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (found := self.subscribers()) < count and (deadline is None or time.monotonic() < deadline):
+            time.sleep(POLL_SECONDS)
+        return found
+
+    def stop(self) -> None:
+        """Send what has gathered, and watch the channel no more."""
+        self._stopped.set()
+        self._source.flush()
+
+    def _is_mine(self) -> bool:
+        return ChannelId.parse(self.channel.id).address == self._hub.address
+
+    def _attach(self, channel: Channel) -> None:
+        self._source = channel.source(self._declared)
+        self.channel = channel
+
+    def _open_patiently(self) -> Channel:
+        """Open or create the channel; bear with a name server that is being replaced."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._open()
+            except UnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(POLL_SECONDS)
+
+    def _open(self) -> Channel:
+        try:
+            return find(self._hub, self._name)
+        except (ChannelNotFoundError, UnreachableError) as error:
+            if "://" in self._name:
+                raise
+            if self._declared is None:
+                if isinstance(error, UnreachableError):
+                    raise
+                raise ChannelNotFoundError(f"{error}; to create it, name its type: {_example(self._name)}") from error
+        try:
+            return self._hub.create(self._name, self._declared)  # also when the one that is known has died
+        except ChannelExistsError:
+            return self._hub.open(self._name)
+
+    def _keep(self) -> None:
+        """Look once in a while whether the channel still has a manager."""
+        while not self._stopped.wait(CHECK_SECONDS):
+            if self._is_mine():
+                continue
+            try:
+                self._hub.describe(self.channel.id)
+            except (UnreachableError, LocalError):
+                self._move()
+
+    def _move(self) -> None:
+        """Go on with the channel that the name stands for, or create it."""
+        if self._declared is None:
+            self._declared = self._source.format
+        former = self._source
+        try:
+            self._attach(self._open())
+            former.close()
+        except EchoicError:
+            return  # the next look tries again
+
+
+def _example(name: str) -> str:
+    return f"echoic pub {name} 'Trade{{symbol: str, price: float}}' '{{symbol: IBM, price: 75.5}}'"

@@ -1,0 +1,200 @@
+"""`echoic hz` and `echoic bw`: how often events come, and how large they are, once a second.
+
+Events that were sent together arrive together, so the smallest interval of a busy channel is 0.
+"""
+
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from echoic.cli.finding import Following
+from echoic.cli.meeting import attend
+from echoic.cli.screen import json_text, say
+from echoic.cli.where import NOWHERE, AsJson, Where
+from echoic.hub import Channel, Sink
+from echoic.wire import Batch
+
+__all__ = ["Window", "bw", "hz"]
+
+PERIOD_SECONDS: Final = 1.0
+WINDOW_DEFAULT: Final = 10_000
+UNITS: Final = ("B", "KB", "MB", "GB", "TB")
+
+Count = Annotated[int | None, Parameter(name=["--count", "-n"])]
+Size = Annotated[int, Parameter(name=["--window", "-w"])]
+
+
+class Window:
+    """The last events: when they came, and how large they were."""
+
+    def __init__(self, events_max: int) -> None:
+        self._times: deque[float] = deque(maxlen=max(2, events_max))
+        self._sizes: deque[int] = deque(maxlen=max(2, events_max))
+        self._lock = threading.Lock()
+        self.total = 0
+
+    def add(self, sizes: list[int], now: float) -> None:
+        """Note events that came together."""
+        with self._lock:
+            self._times.extend([now] * len(sizes))
+            self._sizes.extend(sizes)
+            self.total += len(sizes)
+
+    def rate(self) -> dict[str, float] | None:
+        """Return events per second and their intervals; None with fewer than two events."""
+        with self._lock:
+            times = list(self._times)
+        if len(times) < 2 or times[-1] == times[0]:
+            return None
+        intervals = [after - before for before, after in zip(times, times[1:], strict=False)]
+        return {
+            "rate": len(intervals) / (times[-1] - times[0]),
+            "min": min(intervals),
+            "max": max(intervals),
+            "std_dev": statistics.pstdev(intervals),
+            "window": len(times),
+        }
+
+    def bandwidth(self, now: float) -> dict[str, float] | None:
+        """Return bytes per second since the oldest event, and sizes; None without events."""
+        with self._lock:
+            times, sizes = list(self._times), list(self._sizes)
+        if not times or now <= times[0]:
+            return None
+        return {
+            "bytes_per_second": sum(sizes) / (now - times[0]),
+            "mean": statistics.fmean(sizes),
+            "min": min(sizes),
+            "max": max(sizes),
+            "window": len(times),
+        }
+
+
+def hz(
+    channel: str,
+    /,
+    *,
+    window: Size = WINDOW_DEFAULT,
+    count: Count = None,
+    as_json: AsJson = False,
+    where: Where = NOWHERE,
+) -> None:
+    """Show how many events a second come, and how regularly, once a second.
+
+    Examples:
+        echoic hz trades
+
+        echoic hz trades --json --count 1
+
+    Args:
+        channel: Its name, or its id echoic://HOST:PORT/NAME.
+        window: Over how many of the last events.
+        count: End after so many reports.
+        as_json: Print a line of JSON each time.
+        where: Where to look for the channel.
+    """
+
+    def report(seen: Window) -> tuple[dict[str, float], str] | None:
+        found = seen.rate()
+        return found and (
+            found,
+            f"average rate: {found['rate']:.3f}\n\tmin: {found['min']:.6f}s max: {found['max']:.6f}s "
+            f"std dev: {found['std_dev']:.6f}s window: {found['window']}",
+        )
+
+    _watch(channel, "hz", Window(window), report, count, as_json, where)
+
+
+def bw(
+    channel: str,
+    /,
+    *,
+    window: Size = WINDOW_DEFAULT,
+    count: Count = None,
+    as_json: AsJson = False,
+    where: Where = NOWHERE,
+) -> None:
+    """Show how many bytes a second come, and how large events are, once a second.
+
+    Counted are the records, without what it takes to carry them.
+
+    Examples:
+        echoic bw fields
+
+        echoic bw fields --window 100
+
+    Args:
+        channel: Its name, or its id echoic://HOST:PORT/NAME.
+        window: Over how many of the last events.
+        count: End after so many reports.
+        as_json: Print a line of JSON each time.
+        where: Where to look for the channel.
+    """
+
+    def report(seen: Window) -> tuple[dict[str, float], str] | None:
+        found = seen.bandwidth(time.monotonic())
+        return found and (
+            found,
+            f"{bytes_text(found['bytes_per_second'])}/s from {found['window']} events\n"
+            f"\tevent size mean: {bytes_text(found['mean'])} min: {bytes_text(found['min'])} "
+            f"max: {bytes_text(found['max'])}",
+        )
+
+    _watch(channel, "bw", Window(window), report, count, as_json, where)
+
+
+def bytes_text(count: float) -> str:
+    """Return a number of bytes as people say it."""
+    unit = 0
+    while count >= 1000 and unit < len(UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.0f} B" if unit == 0 else f"{count:.2f} {UNITS[unit]}"
+
+
+def _watch(
+    channel: str,
+    verb: str,
+    window: Window,
+    report: Callable[[Window], tuple[dict[str, float], str] | None],
+    count: int | None,
+    as_json: bool,
+    where: Where,
+) -> None:
+    """Report once a second, when events have come since."""
+
+    def subscribe(found: Channel) -> Sink:
+        return found.subscribe(
+            lambda batch: window.add(_sizes(batch), time.monotonic()), batch=True, slow="drop_oldest"
+        )
+
+    with attend(where, verb) as hub:
+        following = Following(hub, channel, subscribe)
+        try:
+            reports = 0
+            seen, silent = 0, False
+            while count is None or reports < count:
+                time.sleep(PERIOD_SECONDS)
+                if following.failure is not None:
+                    raise following.failure
+                total = window.total
+                found = report(window) if total != seen else None
+                if found is not None:
+                    print(json_text(found[0]) if as_json else found[1], flush=True)
+                    reports += 1
+                elif not silent and following.channel is not None:
+                    say(f"no events of '{channel}'")
+                silent, seen = found is None, total
+        except KeyboardInterrupt:
+            pass
+        finally:
+            following.stop()
+
+
+def _sizes(batch: Batch) -> list[int]:
+    bounds = batch.bounds
+    return [after - before for before, after in zip(bounds, bounds[1:], strict=False)]

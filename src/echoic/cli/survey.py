@@ -1,0 +1,68 @@
+"""Asking many hubs at once, and not waiting for those that do not answer."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from echoic.channels import ChannelEntry, ChannelId
+from echoic.cli.finding import browse
+from echoic.errors import EchoicError
+from echoic.hub import Hub
+
+__all__ = ["Detail", "ask_all", "survey"]
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+ANSWER_SECONDS: Final = 2.0
+ASKERS_MAX: Final = 16
+
+Detail = ChannelEntry | None
+
+
+def ask_all(questions: Iterable[Q], ask: Callable[[Q], A], seconds: float = ANSWER_SECONDS) -> dict[Q, A]:
+    """Return the answers that come in time, by question; those that fail or are late are left out."""
+    asked: queue.SimpleQueue[Q] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[Q, A] | None] = queue.SimpleQueue()
+    waiting = 0
+    for question in questions:
+        asked.put(question)
+        waiting += 1
+
+    def work() -> None:
+        while not asked.empty():
+            try:
+                question = asked.get_nowait()
+                answers.put((question, ask(question)))
+            except queue.Empty:
+                return
+            except EchoicError:
+                answers.put(None)
+
+    for _ in range(min(waiting, ASKERS_MAX)):
+        threading.Thread(target=work, name="echoic-survey", daemon=True).start()
+    found: dict[Q, A] = {}
+    deadline = time.monotonic() + seconds
+    for _ in range(waiting):
+        try:
+            answer = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            break
+        if answer is not None:
+            found[answer[0]] = answer[1]
+    return found
+
+
+def survey(hub: Hub) -> list[tuple[ChannelEntry, Detail]]:
+    """Return all channels that the name server knows, each with what its manager says; None when it says nothing.
+
+    Raises:
+        UnreachableError: The name server does not answer.
+    """
+    known = browse(hub)
+    managers = {ChannelId.parse(entry.id).address for entry in known}
+    answers = ask_all(sorted(managers), hub.channels)
+    details = {entry.id: entry for entries in answers.values() for entry in entries}
+    return [(entry, details.get(entry.id)) for entry in known]

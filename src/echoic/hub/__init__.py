@@ -1,0 +1,19 @@
+"""Edge: touches sockets and threads. Joins it all: the concentrator, its links, channels, sources and sinks."""
+
+from echoic.hub.channel import Channel
+from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
+from echoic.hub.outbound import Source, SourceState, SourceStatistics
+from echoic.hub.sink import Events, Sink, SinkStatistics
+
+__all__ = [
+    "Channel",
+    "Events",
+    "Hub",
+    "HubStatistics",
+    "LinkStatistics",
+    "Sink",
+    "SinkStatistics",
+    "Source",
+    "SourceState",
+    "SourceStatistics",
+]

@@ -1,0 +1,197 @@
+"""The ends of a channel in this hub: its sources and sinks.
+
+Several `Channel` objects may stand for one channel, each with its own type; they share these ends, and so does the one
+copy of each event that another hub sends here.
+"""
+
+import threading
+from functools import partial
+from typing import Final
+
+from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, Message, SinkHub
+from echoic.hub.sink import Arrival, Sink
+from echoic.hub.switchboard import Switchboard
+from echoic.wire import Batch
+
+__all__ = ["Endpoints", "Pending"]
+
+
+class Pending:
+    """Counts the sinks that have yet to be done with events; the last one calls back."""
+
+    __slots__ = ("_finish", "_lock", "_waiting", "failures")
+
+    def __init__(self, sinks: int) -> None:
+        self.failures: Final[dict[str, str]] = {}
+        self._waiting = sinks
+        self._lock = threading.Lock()
+        self._finish = threading.Lock()
+        self._finish.acquire()
+
+    def done(self, sink: str, problem: str) -> bool:
+        """Note that a sink is done, and how; return whether it was the last."""
+        with self._lock:
+            if problem:
+                self.failures[sink] = problem
+            self._waiting -= 1
+            if self._waiting:
+                return False
+        self._finish.release()
+        return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the last sink; tell whether it was done in time."""
+        return self._finish.acquire(timeout=max(seconds, 0))
+
+
+class Endpoints:
+    """Sources and sinks of one channel here."""
+
+    def __init__(self, member: Member, switchboard: Switchboard) -> None:
+        self.member: Final = member
+        self.switchboard: Final = switchboard
+        self.sinks: tuple[Sink, ...] = ()
+        self._sources: set[int] = set()
+        self._lock = threading.Lock()
+
+    def add_source(self, source: int, position: int = 0) -> None:
+        """Take part with a source; return when every hub with sinks will be sent its events.
+
+        Raises:
+            EchoicError: The manager does not know the channel, or cannot be reached.
+        """
+        member = self.member
+
+        with self.switchboard.lock:
+            member.sources[source] = position
+        with self._lock:
+            self._sources.add(source)
+            known = len(self._sources) > 1 and "source" in member.joined
+        if not known:
+            try:
+                self.switchboard.wait_for(lambda core, answer: core.join(member, "source", answer), Joined)
+            except Exception:
+                self.remove_source(source)
+                raise
+
+    def remove_source(self, source: int) -> int:
+        """Take no more part with a source; return its position."""
+        member = self.member
+        with self._lock:
+            self._sources.discard(source)
+            last = not self._sources
+
+        def leave(core: Concentrator) -> int:
+            if last and "source" in member.roles:
+                core.leave(member, "source")
+            return member.sources.pop(source, 0)
+
+        return self.switchboard.do(leave)
+
+    def add_sink(self, sink: Sink) -> None:
+        """Take part with a sink; return when every source sends to it.
+
+        Raises:
+            EchoicError: The manager does not know the channel, or cannot be reached.
+        """
+        with self._lock:
+            self.sinks = (*self.sinks, sink)
+            self.member.sink = self._wish()
+        try:
+            self.switchboard.wait_for(lambda core, answer: core.join(self.member, "sink", answer), Joined)
+        except Exception:
+            sink.close()
+            raise
+
+    def remove_sink(self, sink: Sink) -> None:
+        """Take no more part with a sink."""
+        member = self.member
+        with self._lock:
+            if sink not in self.sinks:
+                return
+            self.sinks = tuple(other for other in self.sinks if other is not sink)
+            wish = self._wish() if self.sinks else None
+
+        def leave(core: Concentrator) -> None:
+            member.sink = wish
+            if wish is None:
+                core.leave(member, "sink")
+            else:
+                core.join(member, "sink", _ignore)
+
+        if not self.switchboard.closed:
+            self.switchboard.do(leave)
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Hand events of another hub to every sink here, and tell the sender when all are done."""
+        sinks, batch = self.sinks, delivery.batch
+        if len(sinks) == 1 and not sinks[0].queued:
+            problem = sinks[0].run(batch)
+            self.switchboard.finish(delivery, {sinks[0].name: problem} if problem else {})
+            return
+        pending = Pending(len(sinks) + 1)
+
+        def done(sink: str, problem: str) -> None:
+            if pending.done(sink, problem):
+                self.switchboard.finish(delivery, pending.failures)
+
+        for sink in sinks:
+            if sink.queued:
+                arrival = Arrival(batch, delivery.source, delivery.first, delivery.size, partial(done, sink.name))
+                sink.put(arrival, wait=False)
+            else:
+                done(sink.name, sink.run(batch))
+        done("", "")
+
+    def deliver_here(
+        self, source: int, first: int, batch: Batch | None, event: object = None, declared: object = None
+    ) -> Pending:
+        """Hand events of a source in this hub to every sink here.
+
+        Args:
+            source: Whose events they are.
+            first: The number of the first.
+            batch: The events; may be None when `event` is given, and is then made only if a sink needs it.
+            event: The only event, as its program submitted it, which suits sinks of the same class.
+            declared: The type of the event.
+        """
+        sinks = self.sinks
+        pending = Pending(len(sinks) + 1)
+        for sink in sinks:
+            if event is not None and sink.takes_objects_of(type(event)):
+                pending.done(sink.name, sink.run_object(event))
+                continue
+            if batch is None:
+                batch = Batch.of((event,), declared)
+            if sink.queued:
+                done = partial(pending.done, sink.name)
+                sink.put(Arrival(batch, source, first, len(batch.records), done), wait=True)
+            else:
+                pending.done(sink.name, sink.run(batch))
+        pending.done("", "")
+        return pending
+
+    def missed(self, gap: Gap) -> None:
+        """Tell the sinks here about events that were not sent."""
+        for sink in self.sinks:
+            sink.missed(gap)
+
+    def ended(self, reason: str) -> None:
+        """Tell the sinks here that they are sent no more."""
+        for sink in self.sinks:
+            sink.end(reason)
+
+    def close(self) -> None:
+        """Close all sinks here."""
+        for sink in self.sinks:
+            sink.close()
+
+    def _wish(self) -> SinkHub:
+        """Return what this hub asks of the sources: everything, if any sink wants everything."""
+        rules = {sink.slow for sink in self.sinks}
+        slow = rules.pop() if len(rules) == 1 else "block"
+        return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks))
+
+
+def _ignore(reply: Message) -> None:
+    """Take an answer that changes nothing."""

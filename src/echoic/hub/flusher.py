@@ -1,0 +1,118 @@
+"""The thread that looks after what does not leave by itself.
+
+While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. It goes
+on with links that took no more, and ten times a second it lets the concentrator know that time passes.
+"""
+
+import logging
+import select
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from echoic.errors import EchoicError
+
+if TYPE_CHECKING:
+    from echoic.hub.link import Link
+    from echoic.hub.outbound import Source
+    from echoic.hub.switchboard import Switchboard
+
+__all__ = ["Flusher"]
+
+TICK_SECONDS: Final = 0.0005
+IDLE_TICKS: Final = 8
+HOUSEKEEPING_SECONDS: Final = 0.1
+log: Final = logging.getLogger("echoic.hub")
+
+
+class Flusher:
+    """One per hub."""
+
+    def __init__(self) -> None:
+        self.left_ns = 0
+        """When something last left at once."""
+        self._idle: dict[Source, int] = {}
+        self._clogged: dict[int, Link] = {}
+        self._closed = False
+        self._asleep = False
+        self._wake_end: socket.socket
+        self._wake_start: socket.socket
+
+    def start(self, switchboard: "Switchboard") -> None:
+        """Begin."""
+        self._wake_end, self._wake_start = socket.socketpair()
+        self._wake_end.setblocking(False)
+        self._wake_start.setblocking(False)
+        threading.Thread(target=self._run, args=(switchboard,), name="echoic-flusher", daemon=True).start()
+
+    def arm(self, source: "Source") -> None:
+        """Look after a source until nothing gathers there any more."""
+        self._idle[source] = 0
+        self._wake()
+
+    def watch(self, link: "Link") -> None:
+        """Go on with a link when it can be written again."""
+        connection = link.connection
+        if connection is not None and connection.fileno() >= 0:
+            self._clogged[connection.fileno()] = link
+            self._wake()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed = True
+        self._wake(always=True)
+
+    def _wake(self, *, always: bool = False) -> None:
+        if self._asleep or always:
+            self._asleep = False
+            try:
+                self._wake_start.send(b"w")
+            except OSError:
+                pass  # it is full of wakes already, or the thread has ended
+
+    def _run(self, switchboard: "Switchboard") -> None:
+        housekeeping = 0.0
+        while not self._closed:
+            self._rest()
+            try:
+                for source in list(self._idle):
+                    self._tick(source)
+                switchboard.pump_all()
+                now = time.monotonic()
+                if now >= housekeeping:
+                    housekeeping = now + HOUSEKEEPING_SECONDS
+                    switchboard.tick()
+            except EchoicError:
+                log.exception("the flusher goes on after an error")
+        self._wake_end.close()
+        self._wake_start.close()
+
+    def _rest(self) -> None:
+        """Wait for the next tick, or for a link that can be written again."""
+        if self._idle:
+            time.sleep(TICK_SECONDS)
+            if not self._clogged:
+                return
+        poll = select.poll()
+        poll.register(self._wake_end, select.POLLIN)
+        for descriptor in list(self._clogged):
+            poll.register(descriptor, select.POLLOUT)
+        self._asleep = True
+        milliseconds = 0 if self._idle else HOUSEKEEPING_SECONDS * 1000  # looked at after saying so: no wake is lost
+        for descriptor, _ in poll.poll(milliseconds):
+            if descriptor == self._wake_end.fileno():
+                self._wake_end.recv(4096)
+            else:
+                self._clogged.pop(descriptor).pump(unclog=True)
+        self._asleep = False
+
+    def _tick(self, source: "Source") -> None:
+        if source.tick():
+            self._idle[source] = 0
+            return
+        self._idle[source] += 1
+        if self._idle[source] > IDLE_TICKS:
+            del self._idle[source]  # before it is disarmed: from then on it may be armed again
+            if not source.disarm():
+                self._idle[source] = 0

@@ -1,0 +1,332 @@
+"""The hub: a process's concentrator (JECho, section 4), and the first thing a program makes.
+
+It owns one link to each other hub it talks to and multiplexes all channels over it. It manages the channels that were
+created here, and can serve as a name server for others. `outbound` and `inbound` are the way of the events.
+"""
+
+import atexit
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
+
+from echoic.channels import (
+    Browse,
+    ChannelCounts,
+    ChannelEntry,
+    ChannelId,
+    Concentrator,
+    Describe,
+    Described,
+    Done,
+    Listing,
+    Message,
+    Report,
+    Reported,
+    Resolve,
+    Resolved,
+    SessionStatistics,
+)
+from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
+from echoic.formats import Format, match
+from echoic.hub.channel import Channel
+from echoic.hub.endpoints import Endpoints
+from echoic.hub.flusher import Flusher
+from echoic.hub.inbound import Inbound
+from echoic.hub.switchboard import Switchboard
+from echoic.links import Identity, is_loopback, parse_address
+
+if TYPE_CHECKING:
+    from echoic.hub.outbound import Source
+
+__all__ = ["Hub", "HubStatistics", "LinkStatistics"]
+
+DRAIN_SECONDS: Final = 1.5
+HEARD_SECONDS: Final = 0.3
+
+
+class LinkStatistics(msgspec.Struct, frozen=True):
+    """A link to another hub."""
+
+    hub: str
+    address: str
+    name: str
+    connected: bool
+    clogged: bool
+    session: SessionStatistics
+
+
+class HubStatistics(msgspec.Struct, frozen=True):
+    """Who is connected, and what goes through the channels that are open here."""
+
+    address: str
+    links: list[LinkStatistics]
+    channels: list[ChannelCounts]
+
+
+class Hub:
+    """The process's place in a system of channels."""
+
+    def __init__(
+        self,
+        listen: str = "127.0.0.1:0",
+        *,
+        names: str | Sequence[str] = (),
+        name: str = "",
+        identity: Identity | None = None,
+        insecure: bool = False,
+        switch_interval: float | None = None,
+    ) -> None:
+        """Start listening.
+
+        Args:
+            listen: Where other hubs reach this one; port 0 takes a free one.
+            names: The address of a name server, or of several; without any, channels are found by their id.
+            name: What people call this hub.
+            identity: Certificate, key and authority for TLS, which addresses that other machines can reach need.
+            insecure: Accept that strangers can read and write, instead.
+            switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
+                takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
+
+        Raises:
+            AddressError: `listen` is not an address.
+            InsecureError: It can be reached from other machines, without TLS.
+            UnreachableError: It cannot be listened at.
+        """
+        host, _ = parse_address(listen)
+        if not is_loopback(host) and identity is None and not insecure:
+            raise InsecureError(
+                f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
+            )
+        if switch_interval is not None:
+            sys.setswitchinterval(switch_interval)
+        self.names: Final = (names,) if isinstance(names, str) else tuple(names)
+        for server in self.names:
+            parse_address(server)
+        self._flusher = Flusher()
+        self._endpoints: dict[str, Endpoints] = {}
+        self._inbound = Inbound(self._endpoints, self._flusher)
+        self._switchboard = Switchboard(listen, identity, name, self._inbound)
+        self.address: Final = self._switchboard.address
+        self._sources: set[Source] = set()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._flusher.start(self._switchboard)
+        atexit.register(self.close)
+
+    def create(self, name: str, declared: object | None = None) -> Channel:
+        """Create a channel, which this hub then manages.
+
+        Args:
+            name: Its name, unique in this hub and at the name servers.
+            declared: The type of its events; None for a channel whose sources declare theirs.
+
+        Raises:
+            AddressError: This cannot be a name.
+            ChannelExistsError: The name is taken.
+            FormatError: `declared` is not an event type.
+            UnreachableError: No name server answers.
+        """
+        self._check_open()
+        format = None if declared is None else Format.of(declared)
+        id = ChannelId(self.address, name)
+        board = self._switchboard
+        board.do(lambda core: core.manager.directory.create(name, format))
+        try:
+            self._register(id)
+        except EchoicError:
+            self.remove(name)
+            raise
+        return self._channel(id, declared, format)
+
+    def open(self, channel: str, declared: object | None = None) -> Channel:
+        """Open a channel by its id, or by its name in this hub or at a name server.
+
+        Args:
+            channel: `echoic://host:port/name`, or a name.
+            declared: The type in which events are received and submitted here; None to take them as they come.
+
+        Raises:
+            ChannelNotFoundError: Nobody knows it.
+            IncompatibleTypesError: Its events cannot be received as `declared`.
+            UnreachableError: The name server or the manager does not answer.
+        """
+        self._check_open()
+        id = self._find(channel)
+        described = self._switchboard.ask(id.address, Describe(id.name), Described)
+        id = ChannelId(self._switchboard.announced(id.address), id.name)
+        format = Format.from_descriptor(described.descriptor) if described.descriptor else None
+        if declared is not None and format is not None:
+            match(format, Format.of(declared))
+        return self._channel(id, declared, format)
+
+    def describe(self, channel: str) -> Described:
+        """Return a channel's type and members, as its manager knows them.
+
+        Raises:
+            ChannelNotFoundError: Nobody knows it.
+            UnreachableError: The name server or the manager does not answer.
+        """
+        id = self._find(channel)
+        return self._switchboard.ask(id.address, Describe(id.name), Described)
+
+    def channels(self, address: str | None = None) -> list[ChannelEntry]:
+        """Return the channels that a hub manages or a name server knows; this hub's own without an address.
+
+        Raises:
+            UnreachableError: Nobody answers there.
+        """
+        return self._switchboard.ask(address or self.address, Browse(), Listing).channels
+
+    def report(self, address: str) -> Reported:
+        """Return what goes through the channels of another hub.
+
+        Raises:
+            UnreachableError: Nobody answers there.
+        """
+        return self._switchboard.ask(address, Report(), Reported)
+
+    def remove(self, name: str) -> None:
+        """Remove a channel that this hub manages; those who hold it open keep what they have.
+
+        Raises:
+            ChannelNotFoundError: This hub manages none of this name.
+        """
+
+        def forget(core: Concentrator) -> None:
+            core.manager.directory.remove(name)
+            for server, message in core.manager.unregister(name):
+                core.ask(server, message, _ignore)
+
+        self._switchboard.do(forget)
+
+    def statistics(self) -> HubStatistics:
+        """Return who is connected, and what goes through the channels."""
+        links = [
+            LinkStatistics(
+                link.hub,
+                link.neighbour.address,
+                link.neighbour.name,
+                link.neighbour.connected,
+                link.is_clogged,
+                link.neighbour.session.statistics(),
+            )
+            for link in self._switchboard.links()
+        ]
+        return HubStatistics(self.address, links, [ends.member.counts() for ends in list(self._endpoints.values())])
+
+    def close(self) -> None:
+        """Send what has gathered, take leave, and end. Takes less than two seconds, whatever the others do."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self.close)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        board = self._switchboard
+        draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
+        draining.start()
+        draining.join(DRAIN_SECONDS)
+        for endpoints in list(self._endpoints.values()):
+            endpoints.close()
+        board.do(_take_leave)
+        while not board.written() and time.monotonic() < deadline:
+            board.pump_all()
+            time.sleep(0.001)
+        for link in board.links():
+            link.finish()
+        heard = min(deadline, time.monotonic() + HEARD_SECONDS)
+        while any(link.connection for link in board.links()) and time.monotonic() < heard:
+            time.sleep(0.001)
+        board.close()
+        self._flusher.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _flush_sources(self) -> None:
+        for source in list(self._sources):
+            source.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the hub was closed")
+
+    def _register(self, id: ChannelId) -> None:
+        """Enter a channel at the name servers; one that answers is enough, the others learn of it later."""
+        if not self.names:
+            return
+        problems: list[str] = []
+        for server in self.names:
+            try:
+                self._switchboard.wait_for(
+                    lambda core, answer, server=server: core.register(server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
+                    Done,
+                )
+            except UnreachableError as error:
+                problems.append(str(error))
+        if len(problems) == len(self.names):
+            raise UnreachableError(f"{_no_name_server(problems)}, or create the channel in a hub without one")
+
+    def _find(self, channel: str) -> ChannelId:
+        """Return the id of a channel that is given by id or name.
+
+        Raises:
+            ChannelNotFoundError: Nobody knows it.
+            UnreachableError: No name server answers.
+        """
+        if "://" in channel:
+            return ChannelId.parse(channel)
+        with self._switchboard.lock:
+            try:
+                self._switchboard.core.manager.directory.get(channel)
+            except ChannelNotFoundError:
+                if not self.names:
+                    raise
+            else:
+                return ChannelId(self.address, channel)
+        problems: list[str] = []
+        for server in self.names:
+            try:
+                return ChannelId.parse(self._switchboard.ask(server, Resolve(channel), Resolved).id)
+            except UnreachableError as error:
+                problems.append(str(error))
+            except ChannelNotFoundError as error:
+                raise ChannelNotFoundError(f"{error} - at name server {server} (echoic ls)") from error
+        raise UnreachableError(f"{_no_name_server(problems)}, or open the channel by its id")
+
+    def _channel(self, id: ChannelId, declared: object | None, format: Format | None) -> Channel:
+        with self._lock:
+            endpoints = self._endpoints.get(str(id))
+            if endpoints is None:
+                member = self._switchboard.do(lambda core: core.open(id, format))
+                endpoints = self._endpoints[str(id)] = Endpoints(member, self._switchboard)
+            endpoints.member.format = format  # it may have been removed and created anew
+        return Channel(endpoints, declared, self._flusher, self._sources)
+
+    def __repr__(self) -> str:
+        return f"<Hub at {self.address}>"
+
+
+def _no_name_server(problems: list[str]) -> str:
+    return f"no name server answers ({'; '.join(problems)}): start one with `echoic names serve`"
+
+
+def _take_leave(core: Concentrator) -> None:
+    for entry in core.manager.directory.entries(core.address):
+        for server, message in core.manager.unregister(entry.name):
+            core.ask(server, message, _ignore)
+    core.farewell()
+
+
+def _ignore(reply: Message) -> None:
+    """Take an answer that changes nothing."""

@@ -1,0 +1,58 @@
+"""From the links to the handlers: how events arrive.
+
+    connection -> frames -> concentrator: whose, which channel, anything missing? -> the channel's sinks here
+                                                                                  -> answer or credit to the sender
+
+A handler runs in the thread that read the frame; for a synchronous event the answer goes back from that very thread
+(JECho's express mode). Nothing is decoded before a sink asks for it, and then into the type that it declared.
+"""
+
+from typing import TYPE_CHECKING
+
+from echoic.channels import Delivery, Ended, Missed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from echoic.hub.endpoints import Endpoints
+    from echoic.hub.flusher import Flusher
+    from echoic.hub.link import Link
+
+__all__ = ["Inbound"]
+
+
+class Inbound:
+    """Hands what arrives to the ends of the channel that it is about."""
+
+    def __init__(self, endpoints: "Mapping[str, Endpoints]", flusher: "Flusher") -> None:
+        self._endpoints = endpoints
+        self._flusher = flusher
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Hand events to the sinks of a channel here."""
+        self._endpoints[delivery.member.id].deliver(delivery)
+
+    def deliver_lone(self, delivery: Delivery) -> bool:
+        """Hand a lone synchronous event to the sinks here; tell whether it was handled well and has yet to be answered."""
+        endpoints = self._endpoints[delivery.member.id]
+        sinks = endpoints.sinks
+        problem = sinks[0].run_lone(delivery.batch) if len(sinks) == 1 else None
+        if problem == "":
+            return True
+        if problem is None:
+            endpoints.deliver(delivery)
+        else:
+            endpoints.switchboard.finish(delivery, {sinks[0].name: problem})
+        return False
+
+    def missed(self, missed: Missed) -> None:
+        """Tell the sinks of a channel here which events will not arrive."""
+        self._endpoints[missed.member.id].missed(missed.gap)
+
+    def ended(self, ended: Ended) -> None:
+        """Tell the sinks of a channel here that a hub sends them no more."""
+        self._endpoints[ended.member.id].ended(ended.reason)
+
+    def clogged(self, link: "Link") -> None:
+        """Go on with a link when it can be written again."""
+        self._flusher.watch(link)

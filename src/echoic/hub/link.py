@@ -1,0 +1,296 @@
+"""One link: the connection to a neighbour, written and read.
+
+*Writing.* Frames wait in the session's outbox. Whoever has put some there calls `pump`, and the first to get hold of
+the connection writes all of them in one system call, its own and those of others; nobody waits. When the socket takes
+no more, the link is *clogged* and the flusher goes on as soon as it can be written again. So a publisher never blocks
+in a system call, whatever the peer does.
+
+*Reading.* A thread of its own reads each connection, or, while somebody waits for the answer to a synchronous event,
+that caller itself (*express mode*, JECho section 5): a hand-over between threads costs more than the network does. The
+reading thread stays away for a moment after the last such call, so that a series of them has the connection to itself.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from echoic.channels import REPLY_BYTES, Call, Neighbour
+from echoic.errors import EchoicError
+from echoic.links import SHARED_BYTES_MIN, Connection
+from echoic.wire import Buffer, Frame, FrameKind, FrameReader
+from echoic.wire.frames import with_checksum
+
+__all__ = ["Link", "LinkEvents"]
+
+EXPRESS_LEASE_NS: Final = 2_000_000
+EXPRESS_NAP_SECONDS: Final = 0.001
+TURN_SECONDS: Final = 0.0005
+QUIET_MILLISECONDS: Final = 100
+PIECES_MAX: Final = 256
+KIND_PLACE: Final = 4
+CALLS: Final = int(FrameKind.CALLS)
+WRITE_BYTES_MAX: Final = 1024 * 1024
+log: Final = logging.getLogger("echoic.hub")
+
+
+class LinkEvents(Protocol):
+    """What a link tells its hub."""
+
+    def arrived(self, link: "Link", frame: Frame) -> None:
+        """Take a frame, in order, in the thread that read it."""
+
+    def called(self, link: "Link", data: bytes) -> bool:
+        """Take a lone synchronous event, if that is what `data` is; tell whether it was."""
+
+    def answered(self, link: "Link", data: bytes) -> bool:
+        """Take a lone answer, if that is what `data` is; tell whether it was."""
+
+    def broke(self, link: "Link") -> None:
+        """Learn that the connection broke."""
+
+    def clogged(self, link: "Link") -> None:
+        """Learn that the connection takes no more for the moment."""
+
+
+class Link:
+    """The way to one neighbour. `writing` is held by whoever writes, and while the connection is exchanged."""
+
+    def __init__(self, neighbour: Neighbour, events: LinkEvents) -> None:
+        self.neighbour: Final = neighbour
+        self.hub: Final = neighbour.id
+        self.writing: Final = threading.Lock()
+        self.is_clogged = False
+        self._outbox = neighbour.session.outbox
+        self._events = events
+        self._connection: Connection | None = None
+        self._pending: list[Buffer] = []
+        self._reader = FrameReader()
+        self._reading = threading.Lock()
+        self._reading_thread = 0
+        self._express = False
+        self._express_until_ns = 0
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection, while there is one."""
+        return self._connection
+
+    @property
+    def reads_here(self) -> bool:
+        """Whether the calling thread is inside a handler of this link, so that it cannot wait for an answer on it."""
+        return self._reading_thread == threading.get_ident()
+
+    def attach(self, connection: Connection) -> None:
+        """Write to a fresh connection from now on. `writing` is held."""
+        previous, self._connection = self._connection, connection
+        self._pending = []
+        self.is_clogged = False
+        if previous is not None:
+            previous.close()
+
+    def freeze(self, seconds: float) -> bool:
+        """Close the connection and read no more from it, so that arrivals can be counted; False if a handler hangs.
+
+        A peer that greets again has lost the connection, even if this side has not noticed.
+        """
+        self.close()
+        if not self._reading.acquire(timeout=seconds):
+            return False
+        self._reading.release()
+        return True
+
+    def start(self, reader: FrameReader, early: Sequence[Frame]) -> None:
+        """Read the connection in a thread of its own, beginning with frames that came right behind the greeting."""
+        connection = self._connection
+        if connection is not None:
+            threading.Thread(
+                target=self._read_all,
+                args=(connection, reader, early),
+                name=f"echoic-link-{self.neighbour.address}",
+                daemon=True,
+            ).start()
+
+    def pump(self, *, unclog: bool = False) -> None:
+        """Write what waits, unless somebody else does so or the connection takes no more."""
+        if unclog:
+            self.is_clogged = False
+        elif len(self._outbox) == 1 and self._write_lone():
+            return
+        while (self._outbox or self._pending) and not self.is_clogged:
+            if not self.writing.acquire(blocking=False):
+                return  # whoever writes looks again before it leaves
+            connection = self._connection
+            if connection is None:
+                self.writing.release()
+                return
+            try:
+                if not self._write(connection):
+                    self.is_clogged = True
+            except OSError as error:
+                self._connection = None
+                log.info("the connection to %s broke: %s", self.neighbour.address, error)
+            finally:
+                self.writing.release()
+            if self._connection is not connection:
+                connection.close()
+                self._events.broke(self)
+                return
+            if self.is_clogged:
+                self._events.clogged(self)
+
+    def answer(self, call: Call, deadline_ns: int) -> bool:
+        """Wait for this link's answer to a call, reading in this thread when nobody else does; False when it is late."""
+        hub, waiting, reading = self.hub, call.waiting, self._reading
+        self._express = True
+        while hub in waiting:
+            now = time.monotonic_ns()
+            self._express_until_ns = now + EXPRESS_LEASE_NS
+            if now >= deadline_ns:
+                return False
+            if not reading.acquire(timeout=TURN_SECONDS):
+                continue
+            try:
+                connection = self._connection
+                if connection is None:
+                    time.sleep(EXPRESS_NAP_SECONDS)
+                elif hub in waiting:
+                    self._receive(connection)
+            finally:
+                reading.release()
+        return True
+
+    def expect_answer(self) -> None:
+        """Keep the reading thread away for a moment: an answer is about to be waited for."""
+        if self._express:
+            self._express_until_ns = time.monotonic_ns() + EXPRESS_LEASE_NS
+
+    def finish(self) -> None:
+        """Say to the peer that no more comes."""
+        with self.writing:
+            if self._connection is not None:
+                self._connection.finish()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self.writing:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _write_lone(self) -> bool:
+        """Write the only frame that waits, if it is small and nothing is in its way; tell whether that was all."""
+        if not self.writing.acquire(blocking=False):
+            return False
+        try:
+            connection, outbox = self._connection, self._outbox
+            if connection is None or self._pending or connection.checked or len(outbox) != 1:
+                return False
+            frame = outbox[0]
+            size = len(frame)
+            if size >= SHARED_BYTES_MIN or self.is_clogged:
+                return False
+            sent = connection.send((frame,))
+            if sent:
+                del outbox[0]
+                if sent < size:
+                    self._pending = [memoryview(frame)[sent:]]
+        except OSError:
+            return False  # the long way meets the same error and tells of it
+        finally:
+            self.writing.release()
+        return sent == size and not outbox
+
+    def _write(self, connection: Connection) -> bool:
+        """Write what fits into one call; return whether it was all taken. `writing` is held."""
+        pieces, outbox = self._pending, self._outbox
+        if not pieces:
+            size = 0
+            while outbox and len(pieces) < PIECES_MAX and size < WRITE_BYTES_MAX:
+                piece: Buffer = outbox.popleft()
+                if connection.checked:
+                    piece = with_checksum(piece)
+                elif len(piece) >= SHARED_BYTES_MIN:
+                    piece = connection.share([piece], len(piece)) or piece
+                pieces.append(piece)
+                size += len(piece)
+        else:
+            size = sum(map(len, pieces))
+        sent = connection.send(pieces)
+        self._pending = _rest(pieces, sent) if sent < size else []
+        return sent == size
+
+    def _read_all(self, connection: Connection, reader: FrameReader, early: Sequence[Frame]) -> None:
+        """Read one connection until it breaks."""
+        with self._reading:
+            self._reader = reader
+            self._hand_over(connection, early)
+        while self._connection is connection:
+            if self._express:
+                if time.monotonic_ns() < self._express_until_ns:
+                    time.sleep(EXPRESS_NAP_SECONDS)
+                    continue
+                if not connection.readable(QUIET_MILLISECONDS):
+                    continue
+            with self._reading:
+                if self._express and not connection.readable(0):
+                    continue  # whoever waits for an answer was faster
+                if self._connection is connection:
+                    self._receive(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        """Receive once and hand the frames over. `_reading` is held."""
+        try:
+            data = connection.receive()
+            if data:
+                if self._reader.idle and self._is_express(data):
+                    return
+                self._hand_over(connection, self._reader.receive(data))
+            elif data is not None:
+                self._break(connection, "the peer has closed it")
+        except (OSError, EchoicError) as error:
+            self._break(connection, str(error))
+
+    def _is_express(self, data: bytes) -> bool:
+        """Take a lone synchronous event or answer the short way."""
+        if len(data) == REPLY_BYTES:
+            return self._events.answered(self, data)
+        if len(data) > KIND_PLACE and data[KIND_PLACE] == CALLS:
+            self._reading_thread = threading.get_ident()
+            try:
+                return self._events.called(self, data)
+            finally:
+                self._reading_thread = 0
+        return False
+
+    def _hand_over(self, connection: Connection, frames: Sequence[Frame]) -> None:
+        self._reading_thread = threading.get_ident()
+        try:
+            for frame in frames:
+                if frame.kind is FrameKind.SHARED:
+                    for inner in FrameReader().receive(connection.unshare(frame.payload)):
+                        self._events.arrived(self, inner)
+                else:
+                    self._events.arrived(self, frame)
+        finally:
+            self._reading_thread = 0
+
+    def _break(self, connection: Connection, reason: str) -> None:
+        with self.writing:
+            lost = self._connection is connection
+            if lost:
+                self._connection = None
+        connection.close()
+        if lost:
+            log.info("the connection to %s broke: %s", self.neighbour.address, reason)
+            self._events.broke(self)
+
+
+def _rest(pieces: list[Buffer], sent: int) -> list[Buffer]:
+    """Return what was not sent yet."""
+    for index, piece in enumerate(pieces):
+        if sent < len(piece):
+            return [memoryview(piece)[sent:], *pieces[index + 1 :]]
+        sent -= len(piece)
+    return []

@@ -1,0 +1,334 @@
+r"""From `submit` to the links: how events leave.
+
+    submit(event) -> encode -> the source's run -> flush -> one frame -> every hub that has sinks
+                 \-> sinks in this process, as they are
+
+*Natural batching.* While nothing else leaves the hub an event leaves at once, in the caller's thread. While events
+come faster than that, they gather in their source's run, and the flusher takes the runs of all sources every half
+millisecond and writes each link once; the caller does it itself when 48 KB have gathered. A lone event never waits, and
+a flood travels in large batches.
+
+*Group serialization* (JECho, section 4): a run becomes one frame, and the same bytes go to every hub, one copy each
+however many sinks it holds.
+"""
+
+import secrets
+import threading
+import time
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
+
+from echoic.channels import Call, CallLane
+from echoic.errors import ClosedError, DeliveryError
+from echoic.formats import bind, match
+from echoic.wire import Batch, Buffer, encoder_of
+
+if TYPE_CHECKING:
+    from echoic.hub.channel import Channel
+    from echoic.hub.flusher import Flusher
+
+__all__ = ["Source", "SourceState", "SourceStatistics"]
+
+RUN_BYTES: Final = 48 * 1024
+TEXT_BYTES_GUESS: Final = 32
+LARGE_BYTES: Final = 4096
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+LONE_NS: Final = 500_000
+
+
+class SourceStatistics(msgspec.Struct, frozen=True):
+    """What a source has submitted."""
+
+    events: int
+    batches: int
+    gathered: int
+
+
+class SourceState(msgspec.Struct, frozen=True):
+    """A source that was frozen, to go on in another hub. Plain values, so that any codec can carry it."""
+
+    channel: str
+    source: int
+    position: int
+
+
+class Source:
+    """One producer of a channel's events. Every sink sees its events in the order in which they were submitted."""
+
+    def __init__(
+        self, channel: "Channel", declared: object | None, flusher: "Flusher", state: SourceState | None
+    ) -> None:
+        """Open a source.
+
+        Raises:
+            FormatError: No type is known, neither the channel's nor the source's own.
+            IncompatibleTypesError: Its events cannot be received as the channel's type.
+            EchoicError: The manager does not know the channel, or cannot be reached.
+        """
+        self._endpoints = channel.endpoints
+        self._member = channel.endpoints.member
+        self._switchboard = channel.endpoints.switchboard
+        self._flusher = flusher
+        self._declared = declared if declared is not None else channel.declared
+        self.format: Final = bind(self._declared).format
+        if self._member.format is not None:
+            match(self.format, self._member.format)
+        self.id: Final = state.source if state is not None else secrets.randbits(63)
+        kind = self._declared if isinstance(self._declared, type) else object
+        self._encode = encoder_of(self.format).single(kind)
+        self._run: list[bytes] = []
+        self._run_max = max(1, RUN_BYTES // (self.format.size + TEXT_BYTES_GUESS * self.format.variable))
+        self._lock = threading.RLock()
+        self._lane: CallLane | None = None
+        self._armed = False
+        self._batches = 0
+        self._closed = False
+        self._endpoints.add_source(self.id, state.position if state is not None else 0)
+        self._open = channel.sources
+        self._open.add(self)
+
+    def submit(self, event: object) -> None:
+        """Give an event to every sink of the channel, and do not wait for them.
+
+        It does wait while a sink that wants every event has no room for more.
+
+        Raises:
+            EncodeError: A value does not fit its field.
+            ClosedError: The source or the hub was closed.
+        """
+        if self._closed:
+            raise ClosedError("the source was closed")
+        if self._endpoints.sinks:
+            self._submit_object(event)
+        elif not self._member.fanout.targets:
+            self._switchboard.pass_over(self._member, self.id, 1)
+        else:
+            run, record = self._run, self._encode(event)
+            run.append(record)
+            if not self._armed:
+                self._leave_or_arm()
+            elif len(run) >= self._run_max or len(record) > LARGE_BYTES:
+                self.flush()
+
+    def submit_batch(self, events: object) -> None:
+        """Give many events at once: a sequence, a NumPy structured array, an Arrow RecordBatch, or a received Batch.
+
+        Raises:
+            EncodeError: A value does not fit its field.
+            IncompatibleTypesError: The events are of another type.
+            ClosedError: The source or the hub was closed.
+        """
+        if self._closed:
+            raise ClosedError("the source was closed")
+        for batch in split(self._batch_of(events)):
+            with self._lock:
+                self._take_run(wait=True)
+                first = self._member.sources[self.id]
+                self._switchboard.submit(self._member, self.id, batch)
+                self._batches += 1
+            if self._endpoints.sinks:
+                self._endpoints.deliver_here(self.id, first, batch)
+
+    def submit_sync(self, event: object, timeout: float = 5.0) -> None:
+        """Give an event to every sink and return when all their handlers have returned.
+
+        Sending to all sinks and waiting for their answers overlap (JECho, section 5).
+
+        Raises:
+            DeliveryError: Naming each sink whose handler failed, and those that did not answer in time.
+            EncodeError: A value does not fit its field.
+            ClosedError: The source or the hub was closed.
+        """
+        if self._closed:
+            raise ClosedError("the source was closed")
+        if self._run or self._endpoints.sinks or not self._call_express(event, timeout):
+            self._call(Batch.of((event,), self._declared), event, timeout)
+
+    def flush(self) -> None:
+        """Send what has gathered.
+
+        Raises:
+            ClosedError: The hub was closed while events waited for room.
+        """
+        with self._lock:
+            self._take_run(wait=True)
+
+    def freeze(self, timeout: float = 5.0) -> SourceState:
+        """Close the source when every sink has got all of its events; return what another hub needs to go on with it.
+
+        Raises:
+            DeliveryError: Naming the hubs that did not confirm; the source goes on.
+            ClosedError: The source was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise ClosedError("the source was closed")
+            self._call(Batch.of([], self._declared), None, timeout)
+            self._closed = True
+            position = self._endpoints.remove_source(self.id)
+        self._open.discard(self)
+        return SourceState(self._member.id, self.id, position)
+
+    def close(self) -> None:
+        """Send what has gathered, and end the source."""
+        with self._lock:
+            if self._closed:
+                return
+            if not self._switchboard.closed:
+                self._take_run(wait=True)
+            self._closed = True
+        self._open.discard(self)
+        if not self._switchboard.closed:
+            self._endpoints.remove_source(self.id)
+
+    def statistics(self) -> SourceStatistics:
+        """Return the counts so far."""
+        gathered = len(self._run)
+        return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
+
+    def tick(self) -> bool:
+        """Send what has gathered since the last tick, if that needs no waiting; tell whether there was anything."""
+        if not self._run:
+            return False
+        if self._switchboard.busy(self._member):
+            return True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._take_run(wait=False)
+            finally:
+                self._lock.release()
+        return True
+
+    def disarm(self) -> bool:
+        """Return to sending at once; tell whether nothing has gathered meanwhile."""
+        self._armed = False
+        if self._run:
+            self._armed = True
+            return False
+        return True
+
+    def _leave_or_arm(self) -> None:
+        """Send at once when nothing else left the hub a moment ago, else let events gather."""
+        flusher, now = self._flusher, time.monotonic_ns()
+        if now - flusher.left_ns > LONE_NS:
+            flusher.left_ns = now
+            self.flush()
+        else:
+            self._armed = True
+            flusher.arm(self)
+
+    def _take_run(self, *, wait: bool) -> None:
+        """Send the run as one batch, or leave it as it is when that needs waiting which is not wanted. Lock is held."""
+        run = self._run
+        taken = run[:]
+        if not taken:
+            return
+        bounds = array("I", accumulate(map(len, taken), initial=0)) if self.format.variable else None
+        batch = Batch(self.format, len(taken), [b"".join(taken)], bounds)
+        if self._switchboard.submit(self._member, self.id, batch, wait=wait):
+            del run[: len(taken)]
+            self._batches += 1
+
+    def _submit_object(self, event: object) -> None:
+        """Send an event, and hand it to the sinks in this process; it is encoded only if somebody needs that."""
+        with self._lock:
+            self._take_run(wait=True)
+            first, batch = self._member.sources[self.id], None
+            if self._member.fanout.targets:
+                batch = Batch.of((event,), self._declared)
+                self._switchboard.submit(self._member, self.id, batch)
+            else:
+                self._switchboard.pass_over(self._member, self.id, 1)
+        self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+
+    def _batch_of(self, events: object) -> Batch:
+        if isinstance(events, Batch):
+            return events if events.format.token == self.format.token else events.to(self._declared)
+        return Batch.of(events, self._declared)
+
+    def _call_express(self, event: object, timeout: float) -> bool:
+        """Send an event the short way and wait for all sinks; tell whether that was possible."""
+        switchboard, lane = self._switchboard, self._lane
+        if lane is None or switchboard.waits_for_itself(self._member):
+            self._lane = switchboard.open_lane(self._member, self.id, self.format)
+            return False
+        deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
+        record = self._encode(event)
+        with self._lock:
+            made = None if self._run else switchboard.call_express(lane, record)
+        if made is None:
+            self._lane = None
+            return False
+        number, call, links = made
+        for link in links:
+            link.answer(call, deadline_ns)
+        if call.waiting or call.failures:
+            self._await(number, call, deadline_ns, timeout, {})
+        switchboard.core.forget_call(number)
+        return True
+
+    def _await(self, number: int, call: Call, deadline_ns: int, timeout: float, failures: dict[str, str]) -> None:
+        """Wait for the answers of other hubs.
+
+        Raises:
+            DeliveryError: Naming each sink that failed, here or there, or did not answer in time.
+        """
+        if call.waiting:
+            self._switchboard.answers(call, deadline_ns)
+        self._switchboard.core.forget_call(number)
+        if call.waiting or call.failures or failures:
+            failures |= call.failures
+            for sink in list(call.waiting.values()):
+                failures[", ".join(sink.sinks) + f" at {sink.address}"] = f"no answer within {timeout} s"
+            raise DeliveryError(failures)
+
+    def _call(self, batch: Batch, event: object | None, timeout: float) -> None:
+        """Send a batch and wait for all sinks."""
+        switchboard, member = self._switchboard, self._member
+        blocked = switchboard.waits_for_itself(member)
+        if blocked:
+            reason = "a handler waits for an answer that only its own thread could read; subscribe with thread=True"
+            raise DeliveryError({blocked: reason})
+        deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
+        with self._lock:
+            self._take_run(wait=True)
+            first = member.sources[self.id]
+            number, call = switchboard.call(member, self.id, batch)
+        failures: dict[str, str] = {}
+        if self._endpoints.sinks and batch.count:
+            here = self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+            if not here.wait((deadline_ns - time.monotonic_ns()) / 1e9):
+                failures["a sink in this process"] = f"not done within {timeout} s"
+            failures |= here.failures
+        self._await(number, call, deadline_ns, timeout, failures)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Source {self.id:x} of {self._member.id}>"
+
+
+def split(batch: Batch) -> Iterator[Batch]:
+    """Yield a batch in parts that are small enough for frames; nothing for an empty one."""
+    if not batch.count:
+        return
+    records, bounds = batch.records, batch.bounds
+    if len(records) <= BATCH_BYTES_MAX:
+        yield batch
+        return
+    start = 0
+    while start < batch.count:
+        end = max(start + 1, bisect_right(bounds, bounds[start] + BATCH_BYTES_MAX) - 1)
+        part: list[Buffer] = [records[bounds[start] : bounds[end]]]
+        places = [place - bounds[start] for place in bounds[start : end + 1]] if batch.format.variable else None
+        yield Batch(batch.format, end - start, part, places)
+        start = end

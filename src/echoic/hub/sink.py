@@ -1,0 +1,333 @@
+"""Sinks, and the handlers they run.
+
+A handler runs in the thread that read the events, which is fastest: nothing is handed over. One that takes long asks
+for a thread of its own (`thread=True`); an iterator takes events when its program asks for the next one. Both have a
+queue, bounded in bytes, and a rule for when it is full.
+
+What comes from other hubs is bounded by their credit, so a queue that must keep everything (`block`) never makes the
+reading thread wait; only a source in this very process is made to.
+"""
+
+import itertools
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
+
+import msgspec
+
+from echoic.channels import Gap, Slow
+from echoic.errors import EchoicError, LocalError
+from echoic.formats import Format, match
+from echoic.wire import Batch, Decoder, decoder_of
+
+if TYPE_CHECKING:
+    from echoic.hub.endpoints import Endpoints
+
+__all__ = ["Events", "Handler", "Sink", "SinkStatistics", "check_slow"]
+
+Handler: TypeAlias = Callable[[Any], object]
+
+QUEUE_BYTES_MAX: Final = 8 * 1024 * 1024
+PROBLEM_CHARACTERS_MAX: Final = 500
+log: Final = logging.getLogger("echoic.hub")
+_numbers: Final = itertools.count(1)
+
+
+class SinkStatistics(msgspec.Struct, frozen=True):
+    """What a sink has seen."""
+
+    events: int
+    failures: int
+    missed: int
+    waiting_bytes: int
+
+
+class Arrival(msgspec.Struct, frozen=True, gc=False):
+    """Events that wait in a sink's queue. `done` is called once with what went wrong."""
+
+    batch: Batch
+    source: int
+    first: int
+    size: int
+    done: Callable[[str], object]
+
+
+def check_slow(slow: str) -> Slow:
+    """Return the rule for slow sinks that a text names.
+
+    Raises:
+        LocalError: There is none of this name.
+    """
+    for known in get_args(Slow):
+        if slow == known:
+            return slow  # type: ignore[return-value] # it is one of them
+    raise LocalError(f"expected `slow` to be one of {', '.join(get_args(Slow))}, got {slow!r}")
+
+
+class Sink:
+    """One subscription: a handler, and the type in which it wants its events."""
+
+    def __init__(
+        self,
+        endpoints: "Endpoints",
+        handler: Handler | None,
+        declared: object | None,
+        *,
+        batch: bool,
+        slow: Slow,
+        queued: bool,
+        narrow: bool,
+        on_gap: Callable[[Gap], object] | None = None,
+    ) -> None:
+        """Prepare a subscription; without a handler, somebody takes the events with `take`.
+
+        Raises:
+            IncompatibleTypesError: The channel's events cannot be received as `declared`.
+        """
+        channel_format = endpoints.member.format
+        if declared is not None and channel_format is not None:
+            match(channel_format, Format.of(declared), narrow=narrow)
+        label = getattr(handler, "__name__", "") or type(handler).__name__ if handler is not None else "iterator"
+        self.name: Final = f"{label.strip('<>')}#{next(_numbers)}"
+        self.slow: Final = slow
+        self.declared: Final = declared
+        self.on_gap = on_gap
+        self.on_ready: Callable[[], object] | None = None
+        self.queued: Final = queued
+        self.closed = False
+        self._endpoints = endpoints
+        self._handler = handler
+        self._batch = batch
+        self._narrow = narrow
+        self._events = self._failures = self._missed = 0
+        self._lone_format: Format | None = None
+        self._lone_decoder: Decoder | None = None
+        self._running = threading.RLock()
+        self._waiting: deque[Arrival] = deque()
+        self._waiting_bytes = 0
+        self._changed = threading.Condition()
+        if queued and handler is not None:
+            threading.Thread(target=self._drain, name=f"echoic-sink-{self.name}", daemon=True).start()
+
+    def run(self, batch: Batch) -> str:
+        """Call the handler for events; return what went wrong, "" for nothing."""
+        handler = self._handler
+        if handler is None:
+            return ""
+        with self._running:
+            if self.closed:
+                return ""
+            try:
+                declared = self.declared
+                typed = batch if declared is None else batch.to(declared, narrow=self._narrow)
+                items = iter((typed,) if self._batch else typed.events())
+            except EchoicError as error:
+                return self._failed(error)
+            self._events += batch.count
+            return self._call(handler, items)
+
+    def run_lone(self, batch: Batch) -> str | None:
+        """Call the handler for one event that needs no conversion; None, and nothing done, when it is not so simple."""
+        if batch.format is not self._lone_format:
+            self._prepare(batch.format)
+        decoder, handler = self._lone_decoder, self._handler
+        if decoder is None or handler is None:
+            return None
+        with self._running:
+            if self.closed:
+                return ""
+            try:
+                (event,) = decoder.decode(batch.records, batch.known_offsets)
+            except (ValueError, EchoicError):
+                return None  # the long way says what is wrong
+            self._events += 1
+            try:
+                handler(event)
+            except Exception as error:  # noqa: BLE001 - a handler may raise anything
+                return self._failed(error)
+        return ""
+
+    def run_object(self, event: object) -> str:
+        """Call the handler for one event of this very process that has the right class already."""
+        handler = self._handler
+        if handler is None:
+            return ""
+        with self._running:
+            if self.closed:
+                return ""
+            self._events += 1
+            return self._call(handler, iter((event,)))
+
+    def takes_objects_of(self, kind: type) -> bool:
+        """Whether objects of a class can be handed to the handler as they are."""
+        return self.declared is kind and not self._batch and not self.queued
+
+    def put(self, arrival: Arrival, *, wait: bool) -> None:
+        """Put events into the queue; when it is full, do as the rule says.
+
+        Args:
+            arrival: The events.
+            wait: They come from this process, so that whoever submits them can be made to wait.
+        """
+        dropped: list[Arrival] = []
+        with self._changed:
+            if self.slow == "block":
+                while wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
+                    self._changed.wait()
+            elif self.slow == "latest":
+                dropped.extend(self._waiting)
+                self._waiting.clear()
+                self._waiting_bytes = 0
+            self._waiting.append(arrival)
+            self._waiting_bytes += arrival.size
+            while self.slow == "drop_oldest" and self._waiting_bytes > QUEUE_BYTES_MAX and len(self._waiting) > 1:
+                dropped.append(self._waiting.popleft())
+                self._waiting_bytes -= dropped[-1].size
+            overrun = self.slow == "disconnect" and self._waiting_bytes > QUEUE_BYTES_MAX
+            self._changed.notify_all()
+        for old in dropped:
+            self.missed(Gap(0, old.source, old.first, old.first + old.batch.count - 1, f"too slow ({self.slow})"))
+            old.done("")
+        if overrun:
+            self.end("it does not keep up (disconnect)")
+        if self.on_ready is not None:
+            self.on_ready()
+
+    def take(self, timeout: float | None) -> Arrival | None:
+        """Return the next events of the queue; None when there are none in time, or the sink was closed."""
+        with self._changed:
+            if not self._waiting and not self.closed:
+                self._changed.wait_for(lambda: self._waiting or self.closed, timeout)
+            if not self._waiting:
+                return None
+            arrival = self._waiting.popleft()
+            self._waiting_bytes -= arrival.size
+            self._changed.notify_all()
+            return arrival
+
+    def missed(self, gap: Gap) -> None:
+        """Count events that this sink will not get, and tell whoever asked to know."""
+        self._missed += gap.last - gap.first + 1
+        if self.on_gap is not None:
+            self.on_gap(gap)
+
+    def end(self, reason: str) -> None:
+        """End the subscription because it cannot go on."""
+        log.warning("%s of %s is ended: %s", self.name, self._endpoints.member.name, reason)
+        self.close()
+
+    def close(self) -> None:
+        """End the subscription: the handler is not called again once this returns."""
+        with self._changed:
+            if self.closed:
+                return
+            self.closed = True
+            left = list(self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+        for arrival in left:
+            arrival.done("")
+        if self.on_ready is not None:
+            self.on_ready()
+        self._endpoints.remove_sink(self)
+        with self._running:  # whoever is inside the handler leaves it first
+            pass
+
+    def statistics(self) -> SinkStatistics:
+        """Return the counts so far."""
+        return SinkStatistics(self._events, self._failures, self._missed, self._waiting_bytes)
+
+    def decoded(self, arrival: Arrival) -> list[Any]:
+        """Return taken events as the program wants them.
+
+        Raises:
+            EchoicError: They contradict their type.
+        """
+        typed = arrival.batch
+        if self.declared is not None:
+            typed = typed.to(self.declared, narrow=self._narrow)
+        self._events += typed.count
+        return [typed] if self._batch else typed.events()
+
+    def _prepare(self, format: Format) -> None:
+        """Find out how a lone event of a format is decoded, if no conversion is needed."""
+        decoder = decoder_of(format if self.declared is None else self.declared)
+        simple = decoder.binding.format.token == format.token and not self._batch and not self.queued
+        self._lone_format, self._lone_decoder = format, decoder if simple else None
+
+    def _drain(self) -> None:
+        """Run the handler in a thread of its own."""
+        while (arrival := self.take(None)) is not None:
+            arrival.done(self.run(arrival.batch))
+
+    def _call(self, handler: Handler, items: Iterator[object]) -> str:
+        """Call the handler for each item; one that fails does not keep the others from being handled."""
+        problem = ""
+        while True:
+            try:
+                for item in items:
+                    handler(item)
+            except Exception as error:  # noqa: BLE001 - a handler may raise anything, and it must not hurt the others
+                problem = problem or self._failed(error)
+            else:
+                return problem
+
+    def _failed(self, error: Exception) -> str:
+        self._failures += 1
+        log.error("the handler %s of %s failed", self.name, self._endpoints.member.name, exc_info=error)
+        return f"{type(error).__name__}: {error}"[:PROBLEM_CHARACTERS_MAX]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Sink {self.name} of {self._endpoints.member.id}>"
+
+
+class Events:
+    """An iterator over the events of a channel, from the moment it was made.
+
+    An event counts as handled when the next one is asked for; so a synchronous submitter waits for the loop's body.
+    """
+
+    def __init__(self, sink: Sink, timeout: float | None) -> None:
+        self.sink: Final = sink
+        self._timeout = timeout
+        self._items: Iterator[Any] = iter(())
+        self._arrival: Arrival | None = None
+
+    def __iter__(self) -> "Events":
+        return self
+
+    def __next__(self) -> Any:  # noqa: ANN401 - an event of any type
+        while True:
+            for item in self._items:
+                return item
+            self._finish()
+            arrival = self.sink.take(self._timeout)
+            if arrival is None:
+                self.close()
+                raise StopIteration
+            self._arrival = arrival
+            self._items = iter(self.sink.decoded(arrival))
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._finish()
+        self.sink.close()
+
+    def _finish(self) -> None:
+        arrival, self._arrival = self._arrival, None
+        if arrival is not None:
+            arrival.done("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,498 @@
+"""The concentrator among sockets: connections made, accepted, greeted, lost; frames in, frames out.
+
+`channels.Concentrator` decides, under one lock; this module tells it what happened and does what it wants. The lock is
+never held while anything is waited for: sends are put into outboxes under it, written after it.
+"""
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from echoic.channels import (
+    Call,
+    CallLane,
+    Concentrator,
+    Delivery,
+    Dial,
+    Effect,
+    Ended,
+    Forgotten,
+    Greeting,
+    Member,
+    Message,
+    Missed,
+    Refused,
+    decode_reply,
+    encode_reply,
+    receive_call,
+)
+from echoic.errors import (
+    AddressError,
+    ChannelExistsError,
+    ChannelNotFoundError,
+    ClosedError,
+    EchoicError,
+    RefusedError,
+    UnreachableError,
+)
+from echoic.formats import Format
+from echoic.hub.link import Link
+from echoic.links import Connection, Identity, Listener, dial
+from echoic.wire import Batch, Frame, FrameReader, Hello
+from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
+
+__all__ = ["Deliveries", "Switchboard"]
+
+HELLO_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 15.0
+STRANGERS_MAX: Final = 64
+ACCEPT_MILLISECONDS: Final = 200
+ROOM_SECONDS: Final = 0.2
+NAMED_ERRORS: Final = {
+    kind.__name__: kind for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, UnreachableError)
+}
+log: Final = logging.getLogger("echoic.hub")
+
+M = TypeVar("M")
+
+
+class Deliveries(Protocol):
+    """Who takes what arrives."""
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Hand events to the sinks of a channel."""
+
+    def deliver_lone(self, delivery: Delivery) -> bool:
+        """Do the same for a lone synchronous event; tell whether it was handled well and has yet to be answered."""
+
+    def missed(self, missed: Missed) -> None:
+        """Tell the sinks of a channel what will not arrive."""
+
+    def ended(self, ended: Ended) -> None:
+        """Tell the sinks of a channel that they are sent no more."""
+
+    def clogged(self, link: Link) -> None:
+        """Go on with a link when it can be written again."""
+
+
+class Switchboard:
+    """A concentrator, its listener and its links."""
+
+    def __init__(self, listen: str, identity: Identity | None, name: str, deliveries: Deliveries) -> None:
+        """Listen.
+
+        Raises:
+            AddressError: This is not an address.
+            UnreachableError: It cannot be listened at.
+        """
+        self._listener = Listener(listen, identity)
+        self._identity = identity
+        self.address: Final = self._listener.address
+        self.core: Final = Concentrator(secrets.token_hex(8), self.address, name)
+        self.lock: Final = threading.Lock()
+        self.closed = False
+        self._room = threading.Condition(self.lock)
+        self._waiting_for_room = 0
+        self._links: dict[str, Link] = {}
+        self._deliveries = deliveries
+        self._hello = Hello(name=name, hub=self.core.id, address=self.address)
+        self._strangers = threading.BoundedSemaphore(STRANGERS_MAX)
+        threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
+
+    def do(self, action: Callable[[Concentrator], M]) -> M:
+        """Let the concentrator do something, then do what it wants."""
+        with self.lock:
+            result = action(self.core)
+            todo = self._settle()
+        for act in todo:
+            act()
+        return result
+
+    def submit(self, member: Member, source: int, batch: Batch, *, wait: bool = True) -> bool:
+        """Send events, when every sink that wants all of them has room; tell whether that is so.
+
+        Args:
+            member: The channel.
+            source: Whose events they are.
+            batch: The events.
+            wait: Wait for room, and write the links. Else somebody will call `pump_all`.
+
+        Raises:
+            ClosedError: The hub was closed while waiting.
+        """
+        core = self.core
+        with self.lock:
+            while core.blocked(member):
+                if not wait:
+                    return False
+                if self.closed:
+                    raise ClosedError("the hub was closed while events waited for room")
+                self._waiting_for_room += 1
+                self._room.wait(ROOM_SECONDS)
+                self._waiting_for_room -= 1
+            core.submit(member, source, batch)
+            todo = self._settle() if wait else ()
+        for act in todo:
+            act()
+        return True
+
+    def pass_over(self, member: Member, source: int, count: int) -> None:
+        """Count events that no other hub wants."""
+        with self.lock:
+            self.core.pass_over(member, source, count)
+
+    def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
+        """Send a synchronous event."""
+        with self.lock:
+            number, call = self.core.call(member, source, batch)
+            for hub in call.waiting:
+                self._links[hub].expect_answer()
+            todo = self._settle()
+        for act in todo:
+            act()
+        return number, call
+
+    def open_lane(self, member: Member, source: int, format: Format) -> CallLane | None:
+        """Return a lane for synchronous events of a source, if one can be used now."""
+        with self.lock:
+            return CallLane.open(member, source, format, self.core.neighbours)
+
+    def call_express(self, lane: CallLane, record: bytes) -> tuple[int, Call, list[Link]] | None:
+        """Send a synchronous event on a lane; None when that cannot be used any more."""
+        core, links = self.core, self._links
+        with self.lock:
+            number = next(core.call_numbers)
+            call = lane.post(record, number)
+            if call is None:
+                return None
+            core.calls[number] = call
+            ways = [links[hub] for hub in lane.hubs]
+        for link in ways:
+            link.expect_answer()
+            link.pump()
+        return number, call, ways
+
+    def answers(self, call: Call, deadline_ns: int) -> None:
+        """Wait until all hubs have answered a call, or it is too late."""
+        waiting = call.waiting
+        while waiting:
+            hub = next(iter(tuple(waiting)), "")
+            link = self._links.get(hub)
+            if link is None:
+                time.sleep(0)  # it is being given up, which ends the waiting for it
+            elif not link.answer(call, deadline_ns):
+                return
+            if time.monotonic_ns() >= deadline_ns:
+                return
+
+    def waits_for_itself(self, member: Member) -> str:
+        """Return the hub that could not answer, because this thread is in one of its handlers; "" if there is none."""
+        for hub in member.fanout.targets:
+            link = self._links.get(hub)
+            if link is not None and link.reads_here:
+                return link.neighbour.address
+        return ""
+
+    def finish(self, delivery: Delivery, failures: dict[str, str]) -> None:
+        """Tell the sender that its events were handled."""
+        with self.lock:
+            if delivery.call:
+                self.core.reply(delivery, failures)
+            else:
+                self.core.handled(delivery)
+            todo = self._settle()
+        for act in todo:
+            act()
+
+    def ask(self, address: str, message: Message, expected: type[M]) -> M:
+        """Send a request to the hub at an address, and return its reply.
+
+        Raises:
+            AddressError, ChannelExistsError, ChannelNotFoundError, RefusedError: The peer did not do it, and says why.
+            UnreachableError: It does not answer.
+        """
+        return self.wait_for(lambda core, answer: core.ask(address, message, answer), expected)
+
+    def wait_for(self, request: Callable[[Concentrator, Callable[[Message], None]], None], expected: type[M]) -> M:
+        """Make a request and return the reply.
+
+        Raises:
+            EchoicError: As `ask` does.
+        """
+        replies: list[Message] = []
+        answered = threading.Event()
+
+        def answer(reply: Message) -> None:
+            replies.append(reply)
+            answered.set()
+
+        self.do(lambda core: request(core, answer))
+        if not answered.wait(REQUEST_SECONDS):
+            raise UnreachableError(f"no answer within {REQUEST_SECONDS:.0f} s")
+        reply = replies[0]
+        if isinstance(reply, Refused):
+            raise NAMED_ERRORS.get(reply.kind, RefusedError)(reply.reason)
+        if not isinstance(reply, expected):
+            raise RefusedError(f"expected {expected.__name__}, got {type(reply).__name__}")
+        return reply
+
+    def tick(self) -> None:
+        """Let time pass."""
+        self.do(lambda core: core.tick(time.monotonic_ns()))
+
+    def pump_all(self) -> None:
+        """Write what has been put into outboxes without being written."""
+        with self.lock:
+            todo = self._settle()
+        for act in todo:
+            act()
+
+    def busy(self, member: Member) -> bool:
+        """Whether a link that the channel's events take is clogged, so that they may as well gather."""
+        links = self._links
+        return any(hub in links and links[hub].is_clogged for hub in member.fanout.targets)
+
+    def written(self) -> bool:
+        """Whether all frames have been handed to the network."""
+        return not any(link.neighbour.session.outbox for link in self._links.values() if link.connection)
+
+    def announced(self, address: str) -> str:
+        """Return what the hub that was found at an address gives as its own."""
+        found = (link.neighbour for link in self.links() if link.neighbour.stands_at(address))
+        return next((neighbour.address for neighbour in found), address)
+
+    def links(self) -> list[Link]:
+        """Return the links there are."""
+        return list(self._links.values())
+
+    def close(self) -> None:
+        """Close the listener and all connections."""
+        self.closed = True
+        self._listener.close()
+        for link in self.links():
+            link.close()
+
+    def arrived(self, link: Link, frame: Frame) -> None:
+        """Take a frame of a neighbour."""
+        with self.lock:
+            try:
+                delivery = self.core.receive(link.hub, frame)
+            except EchoicError as error:
+                log.warning("%s broke a rule and is given up: %s", link.neighbour.address, error)
+                self.core.gone(link.hub, f"it broke a rule: {error}")
+                delivery = None
+            todo = self._settle()
+            if self._waiting_for_room:
+                self._room.notify_all()
+        for act in todo:
+            act()
+        if delivery is not None:
+            self._deliveries.deliver(delivery)
+
+    def called(self, link: Link, data: bytes) -> bool:
+        """Take a lone synchronous event, if that is what `data` is; tell whether it was."""
+        neighbour = link.neighbour
+        with self.lock:
+            if self._links.get(link.hub) is not link:
+                return False
+            delivery = receive_call(neighbour, data)
+            if delivery is None:
+                return False
+            if neighbour.session.receive(delivery.size):
+                self.core.tell(neighbour)
+        if self._deliveries.deliver_lone(delivery):
+            with self.lock:
+                neighbour.session.post(encode_reply(delivery.number, delivery.call))
+            link.pump()
+        return True
+
+    def answered(self, link: Link, data: bytes) -> bool:
+        """Take a lone answer, if that is what `data` is; tell whether it was."""
+        number = decode_reply(data)
+        if not number:
+            return False
+        session = link.neighbour.session
+        with self.lock:
+            if self._links.get(link.hub) is not link:
+                return False
+            if session.receive(8):
+                self.core.tell(link.neighbour)
+            call = self.core.calls.get(number)
+            if call is not None:
+                call.waiting.pop(link.hub, None)
+        return True
+
+    def broke(self, link: Link) -> None:
+        """Learn that a connection broke."""
+
+        def broken(core: Concentrator) -> None:
+            if self._links.get(link.hub) is link and link.connection is None:
+                core.broken(link.hub, time.monotonic_ns())
+
+        if not self.closed:
+            self.do(broken)
+
+    def clogged(self, link: Link) -> None:
+        """Learn that a connection takes no more for the moment."""
+        self._deliveries.clogged(link)
+
+    def _settle(self) -> list[Callable[[], None]]:
+        """Return what must be done now that the concentrator has decided, once the lock is released. It is held."""
+        core, todo = self.core, []
+        if core.effects:
+            effects = core.effects[:]
+            core.effects.clear()
+            todo += [act for effect in effects if (act := self._act_of(effect)) is not None]
+        if core.stirred:
+            links = self._links
+            todo += [links[hub].pump for hub in core.stirred if hub in links]
+            core.stirred.clear()
+        return todo
+
+    def _act_of(self, effect: Effect) -> Callable[[], None] | None:
+        match effect:
+            case Dial(address):
+                return threading.Thread(target=self._dial, args=(address,), name="echoic-dial", daemon=True).start
+            case Forgotten(hub):
+                self._room.notify_all()
+                link = self._links.pop(hub, None)
+                return link.close if link is not None else None
+            case Missed():
+                return partial(self._deliveries.missed, effect)
+            case Ended():
+                return partial(self._deliveries.ended, effect)
+
+    def _accept_all(self) -> None:
+        while not self.closed:
+            connection = self._listener.accept(ACCEPT_MILLISECONDS)
+            if connection is None:
+                continue
+            if not self._strangers.acquire(blocking=False):
+                connection.close()  # too many at once that have not said who they are
+                continue
+            threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True).start()
+
+    def _welcome(self, connection: Connection) -> None:
+        """Greet a stranger; one that does not know how is sent away."""
+        try:
+            connection.handshake(HELLO_SECONDS)
+            self._meet(connection)
+        except (EchoicError, OSError) as error:
+            log.info("refused a connection from %s: %s", connection.peer, error)
+            connection.close()
+        finally:
+            self._strangers.release()
+
+    def _dial(self, address: str) -> None:
+        """Connect to a hub, and tell the concentrator how it went."""
+        if self.closed:
+            return
+        refused, reason = False, ""
+        try:
+            connection = dial(address, self._identity)
+            try:
+                self._meet(connection, dialled=address)
+            except (EchoicError, OSError):
+                connection.close()
+                raise
+        except (EchoicError, OSError) as error:
+            refused = isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError)
+            reason = str(error)
+            self.do(lambda core: core.unreachable(address, reason, refused=refused))
+
+    def _meet(self, connection: Connection, dialled: str = "") -> None:
+        """Greet a peer, and go on with its link.
+
+        Raises:
+            EchoicError: It is not a peer that can be spoken with.
+            OSError: The connection broke.
+        """
+        known = partial(self._known, dialled=bool(dialled))
+        greeting = Greeting(self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled)
+        reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
+        try:
+            early = _greet(connection, greeting, reader)
+            reader.payload_bytes_max = PAYLOAD_BYTES_MAX
+            self._adopt(connection, greeting, reader, early)
+        except (EchoicError, OSError):
+            link = self._links.get(greeting.peer.hub) if greeting.peer is not None else None
+            if link is not None:
+                self.broke(link)  # it may have been frozen for this greeting
+                self.do(lambda core: core.linked(link.neighbour, dialled))  # there may be a better connection
+            raise
+
+    def _adopt(self, connection: Connection, greeting: Greeting, reader: FrameReader, early: list[Frame]) -> None:
+        """Go on with a link over a connection whose greeting is done."""
+        hub = greeting.peer.hub if greeting.peer is not None else ""
+        while True:
+            existing = self._links.get(hub)
+            with existing.writing if existing is not None else contextlib.nullcontext(), self.lock:
+                if self._links.get(hub) is not existing:
+                    continue  # somebody was faster
+                neighbour = self.core.meet(greeting)
+                todo = self._settle()
+                if neighbour is None or self.closed:
+                    connection.close()
+                    return
+                link = self._links.get(hub)
+                if link is None:
+                    link = self._links[hub] = Link(neighbour, self)
+                link.attach(connection)
+            break
+        link.start(reader, early)
+        for act in [*todo, link.pump]:
+            act()
+
+    def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
+        """Return the session with a hub and how many frames have arrived in it, after which no more do.
+
+        Raises:
+            UnreachableError: There is a better connection, or what has arrived cannot be counted yet.
+        """
+        with self.lock:
+            neighbour, link = self.core.neighbours.get(hub), self._links.get(hub)
+        if neighbour is not None and link is not None and link.connection is not None:
+            if not neighbour.prefers(self.core.id if dialled else hub):
+                raise UnreachableError(f"the hub at {neighbour.address} is connected already")
+            if not link.freeze(HELLO_SECONDS):
+                raise UnreachableError(f"a handler of events from {neighbour.address} hangs")
+        with self.lock:
+            return self.core.known(hub)
+
+
+def _greet(connection: Connection, greeting: Greeting, reader: FrameReader) -> list[Frame]:
+    """Exchange greetings; return frames that came right behind them.
+
+    Raises:
+        EchoicError: The peer does not know how to greet, or takes too long.
+        OSError: The connection broke.
+    """
+    deadline = time.monotonic() + HELLO_SECONDS
+    _say(connection, greeting.opening, deadline)
+    frames: list[Frame] = []
+    while not greeting.done:
+        if not frames:
+            data = connection.receive()
+            if data == b"" or time.monotonic() > deadline:
+                raise UnreachableError(
+                    f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello"
+                )
+            frames = reader.receive(data or b"")
+        else:
+            _say(connection, greeting.receive(frames.pop(0)), deadline)
+    return frames
+
+
+def _say(connection: Connection, data: bytes, deadline: float) -> None:
+    while data:
+        sent = connection.send([data])
+        data = data[sent:]
+        if data:
+            connection.writable(100)
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"{connection.peer} does not listen to a hello")

@@ -1,0 +1,20 @@
+"""Edge: touches sockets. Moves bytes between hubs: TCP, TLS, Unix sockets with shared memory, and within a process."""
+
+from echoic.links.address import is_loopback, parse_address, unix_path
+from echoic.links.connection import QUIET_SECONDS, Connection
+from echoic.links.dialling import dial
+from echoic.links.identity import Identity
+from echoic.links.listener import Listener
+from echoic.links.ring import SHARED_BYTES_MIN
+
+__all__ = [
+    "QUIET_SECONDS",
+    "SHARED_BYTES_MIN",
+    "Connection",
+    "Identity",
+    "Listener",
+    "dial",
+    "is_loopback",
+    "parse_address",
+    "unix_path",
+]

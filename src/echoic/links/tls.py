@@ -1,0 +1,249 @@
+"""TLS: a TCP connection that nobody can read or change, to a peer that has proved who it is.
+
+OpenSSL works on memory here and not on the socket, because its objects must not be used by two threads at once, and a
+thread that waits to receive must not keep another from sending:
+
+    send     -> SSL object -> ciphertext -> socket        the lock `_tls` is held for the middle step alone,
+    receive  <- SSL object <- ciphertext <- socket        never while touching the socket
+
+Two threads can have ciphertext for the socket, since TLS itself answers some of what it receives. The lock `_outgoing`
+keeps their order; writing to the socket never waits.
+
+What `send` has encrypted it has taken, though the socket may not have taken the ciphertext. That would then lie here
+until somebody calls again. So `send` encrypts only when the socket reports room, which means a third of its buffer,
+and then at most `TAKE_BYTES`, which is less. Should the system be short of memory and the socket refuse nevertheless,
+what is left goes out with the next call of `send`, `receive` or `writable`, and nothing more is taken before that.
+
+A dialler whose certificate is refused would not notice before it receives, as TLS 1.3 lets it speak first. Hence a
+listener sends one byte when it has accepted the dialler, and the dialler's handshake ends with that byte.
+"""
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from echoic.errors import UnreachableError
+from echoic.links.connection import join_first
+from echoic.links.sockets import SocketConnection, closed_error
+from echoic.wire import Buffer
+
+__all__ = ["TlsConnection"]
+
+TAKE_BYTES: Final = 64 * 1024
+TAKES_MAX: Final = 16
+RECORD_BYTES: Final = 16 * 1024
+WELCOME: Final = b"\1"
+Result = TypeVar("Result")
+REASONS: Final = {
+    "HTTP_REQUEST": "it speaks HTTP",
+    "NO_SHARED_CIPHER": "it has no cipher of TLS 1.3",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it showed no certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it refuses our certificate, which has expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses our certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate, we showed none",
+    "TLSV1_ALERT_DECRYPT_ERROR": "it refuses our certificate",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it does not accept our version of TLS",
+    "TLSV1_ALERT_UNKNOWN_CA": "it refuses our certificate, which is not from its authority",
+    "UNSUPPORTED_PROTOCOL": "it speaks a TLS older than 1.3",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS",
+}
+
+
+class TlsConnection(SocketConnection):
+    """A TCP socket with TLS 1.3 on top."""
+
+    def __init__(self, socket_: socket.socket, peer: str, context: ssl.SSLContext, *, host: str | None = None) -> None:
+        """Take over a connected socket; `host` is whom we dialled, None when we were dialled."""
+        super().__init__(socket_, peer, checked=False)
+        self._dialler = host is not None
+        self._from_peer, self._to_peer = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._from_peer, self._to_peer, not self._dialler, host)
+        self._tls = threading.Lock()
+        self._outgoing = threading.Lock()
+        self._unsent = b""
+        self._early: bytes | None = None  # what came together with the end of the handshake
+        self._ended = self._finishing = False
+
+    def handshake(self, timeout: float) -> None:
+        """Prove to each other who we are.
+
+        Raises:
+            UnreachableError: One of us could not, or the peer did not answer within `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        try:
+            self._advance(self._ssl.do_handshake, deadline)
+            if not self._dialler:
+                self._advance(lambda: self._ssl.write(WELCOME), deadline)
+            elif self._advance(lambda: self._ssl.read(len(WELCOME)), deadline) != WELCOME:
+                raise ConnectionAbortedError("it is not a hub")
+            with self._tls:
+                self._early = self._decrypt() or None
+        except TimeoutError as error:
+            raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error
+        except OSError as error:
+            raise UnreachableError(f"no TLS connection with {self.peer}: {_reason_of(error)}") from error
+
+    def send(self, pieces: Sequence[Buffer]) -> int:
+        """Encrypt and write as much as goes without waiting and return how many bytes were taken.
+
+        Raises:
+            OSError: The connection is broken or closed.
+        """
+        if self._closed:
+            raise closed_error(self.peer)
+        if not self._has_room():
+            return 0
+        data = memoryview(join_first(pieces, TAKE_BYTES * TAKES_MAX))
+        taken = 0
+        while taken < len(data):
+            taken += self._encrypt(data[taken : taken + TAKE_BYTES])
+            if not self._flush() or not self._has_room():
+                break
+        return taken
+
+    def receive(self) -> bytes | None:
+        """Return the next bytes, b"" at the end of the stream, None when nothing came for `QUIET_SECONDS`.
+
+        Raises:
+            OSError: The connection is broken or closed, or ended without the peer saying so.
+        """
+        if self._early is not None:
+            early, self._early = self._early, None
+            return early
+        if self._unsent:
+            self._flush()
+        if self._ended:
+            return b""
+        ciphertext = super().receive()
+        if ciphertext is None:
+            return None
+        with self._tls:
+            self._feed(ciphertext)
+            data = self._decrypt()
+            answering = self._to_peer.pending > 0
+        if answering:
+            self._flush()
+        return data
+
+    def readable(self, milliseconds: int) -> bool:
+        """Return whether within a time something arrives that `receive` would look at."""
+        return self._early is not None or self._ended or super().readable(milliseconds)
+
+    def writable(self, milliseconds: int) -> bool:
+        """Return whether within a time `send` would take something, or fail."""
+        if not super().writable(milliseconds):
+            return False
+        try:
+            return self._flush() or self._has_room()
+        except OSError:
+            return True
+
+    def finish(self) -> None:
+        """Say, by TLS and by TCP, that no more bytes come from this side."""
+        with self._tls, contextlib.suppress(OSError):  # the peer has not said so yet, or is gone
+            self._ssl.unwrap()
+        self._finishing = True
+        with contextlib.suppress(OSError):
+            self._flush()
+
+    def close(self) -> None:
+        """Close at once, with a word to the peer if it goes without waiting, and wake whoever receives."""
+        if not self._closed:
+            self.finish()
+        super().close()
+
+    def _advance(self, step: Callable[[], Result], deadline: float) -> Result:
+        """Do a step of the handshake, with as much sending and receiving as it needs.
+
+        Raises:
+            TimeoutError: The peer did not answer before the deadline.
+            OSError: The step failed, or the connection did.
+        """
+        while True:
+            try:
+                with self._tls:
+                    return step()
+            except ssl.SSLWantReadError:
+                pass
+            finally:
+                self._flush()  # also the alert that tells the peer what is wrong with it
+            remaining = max(0, round((deadline - time.monotonic()) * 1000))
+            if not remaining or not super().readable(remaining):
+                raise TimeoutError
+            ciphertext = super().receive()
+            if ciphertext is not None:
+                with self._tls:
+                    self._feed(ciphertext)
+
+    def _has_room(self) -> bool:
+        """Return whether the socket would take `TAKE_BYTES` and nothing is left from before."""
+        return (not self._unsent or self._flush()) and super().writable(0)
+
+    def _encrypt(self, data: memoryview) -> int:
+        """Turn data into ciphertext, a record at a time, and return its length."""
+        with self._tls:
+            for start in range(0, len(data), RECORD_BYTES):
+                self._ssl.write(data[start : start + RECORD_BYTES])
+        return len(data)
+
+    def _feed(self, ciphertext: bytes) -> None:
+        """Give the SSL object what came from the socket."""
+        if ciphertext:
+            self._from_peer.write(ciphertext)
+        else:
+            self._from_peer.write_eof()
+
+    def _decrypt(self) -> bytes | None:
+        """Return all data there is, b"" at the end, None when there is none."""
+        records: list[bytes] = []
+        try:
+            while record := self._ssl.read(RECORD_BYTES):
+                records.append(record)
+            self._ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._ended = True
+        except ssl.SSLError:
+            if not records:
+                raise
+        return b"".join(records) if records or self._ended else None
+
+    def _flush(self) -> bool:
+        """Write ciphertext to the socket as far as it goes and return whether nothing is left.
+
+        Raises:
+            OSError: The connection is broken or closed.
+        """
+        with self._outgoing:
+            while True:
+                if not self._unsent:
+                    with self._tls:
+                        self._unsent = self._to_peer.read()
+                if not self._unsent:
+                    break
+                self._unsent = self._unsent[super().send([self._unsent]) :]
+                if self._unsent:
+                    return False
+            if self._finishing:
+                super().finish()
+            return True
+
+
+def _reason_of(error: OSError) -> str:
+    """Return in a few words why there is no connection."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is refused: {error.verify_message}"
+        case ssl.SSLEOFError() | ConnectionResetError() | BrokenPipeError():
+            return "it closed the connection"
+        case ssl.SSLError():
+            return REASONS.get(error.reason, error.reason)
+        case _:
+            return error.strerror or str(error)

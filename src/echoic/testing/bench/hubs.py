@@ -1,0 +1,209 @@
+"""echoic itself, used as its users use it: a hub in every process, events submitted to channels, handlers that count.
+
+    fan-out    this process creates the channel and is the source; each sink opens it by its id
+    pipeline   each stage creates the channel it listens to, and is a source of the next stage's
+    channels   as many as asked for, all between the same two hubs, taking turns
+
+On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only. Nobody calls `flush`:
+the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
+"""
+
+import os
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from echoic.testing.bench.contest import Contender, Session, Setup, time_call
+from echoic.testing.bench.control import Argument, Control
+from echoic.testing.bench.events import PAYLOADS, Records, touch
+from echoic.testing.bench.peers import Peer, join, start_chain, start_peers, time_counted
+
+if TYPE_CHECKING:
+    from echoic import Batch, Channel, Hub, Source
+
+__all__ = ["ECHOIC", "ECHOIC_TCP", "Memory", "measure_memory"]
+
+SINK, STAGE, MEMORY = (f"{__name__}:{name}" for name in ("sink", "stage", "weigh"))
+WARMING_CHANNELS = 64
+BLOCK_BYTES_MIN = 32_768
+
+
+@contextmanager
+def _open(setup: Setup, *, links: str | None) -> Iterator[Session]:
+    from echoic import Hub
+
+    variables = {} if links is None else {"ECHOIC_LINKS": links}
+    with ExitStack() as stack:
+        with _environment(variables):
+            hub = stack.enter_context(Hub())
+            opened = _open_stages if setup.stages > 1 else _open_sinks
+            sources, peers = opened(hub, setup, variables, stack)
+            session = _joined(sources, peers, setup)
+        yield session
+
+
+ECHOIC = Contender("echoic", partial(_open, links=None))
+ECHOIC_TCP = Contender("echoic tcp", partial(_open, links="tcp"))
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the hub of this process while it makes its links."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _declared(setup: Setup) -> object:
+    payload = PAYLOADS[setup.payload]
+    return payload.dtype if setup.batch else payload.declared
+
+
+def _open_sinks(
+    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack
+) -> "tuple[list[Source], list[Peer]]":
+    channels = [hub.create(f"bench-{number}", _declared(setup)) for number in range(setup.channels)]
+    argument: Argument = {"prefix": channels[0].id.removesuffix("0")}
+    peers = stack.enter_context(start_peers(SINK, setup, [argument] * setup.sinks, variables))
+    for peer in peers:
+        peer.address()
+    return [channel.source() for channel in channels], peers
+
+
+def _open_stages(
+    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack
+) -> "tuple[list[Source], list[Peer]]":
+    last, address = stack.enter_context(start_chain(STAGE, setup, {}, variables))
+    return [hub.open(str(address["id"]), _declared(setup)).source()], [last]
+
+
+def _joined(sources: "Sequence[Source]", peers: Sequence[Peer], setup: Setup) -> Session:
+    payload = PAYLOADS[setup.payload]
+    if setup.synchronous:
+        events, submit_sync = cycle(payload.events()), sources[0].submit_sync
+        join(peers, lambda _: submit_sync(next(events)))
+        return time_call(lambda: submit_sync(next(events)))
+    if setup.batch:
+        submit = partial(_submit_batches, sources[0], payload.records(setup.batch))
+    else:
+        submit = partial(_submit_events, sources, payload.events())
+    join(peers, submit)
+    return time_counted(peers, submit)
+
+
+def _submit_events(sources: "Sequence[Source]", events: Sequence[object], count: int) -> None:
+    """Submit so many events one at a time, to the channels by turns."""
+    turns = cycle([source.submit for source in sources])
+    for submit, event in zip(turns, islice(cycle(events), count), strict=False):
+        submit(event)
+
+
+def _submit_batches(source: "Source", records: Records, count: int) -> None:
+    size = len(records)
+    for _ in range(count // size):
+        source.submit_batch(records)
+    if rest := count % size:
+        source.submit_batch(records[:rest])
+
+
+def sink(control: Control, setup: Setup, argument: Argument) -> None:
+    """Subscribe to every channel and count; this runs in the peer."""
+    from echoic import Hub
+
+    with Hub() as hub:
+        for number in range(setup.channels):
+            channel = hub.open(f"{argument['prefix']}{number}", _declared(setup))
+            _subscribe(channel, setup, _counting(control, setup))
+        control.ready()
+        control.wait()
+
+
+def stage(control: Control, setup: Setup, argument: Argument) -> None:
+    """Relay to the next stage, or count if there is none; this runs in the peer."""
+    from echoic import Hub
+
+    with Hub() as hub:
+        channel = hub.create("stage", _declared(setup))
+        handler = _counting(control, setup)
+        if "next_id" in argument:
+            source = hub.open(str(argument["next_id"]), _declared(setup)).source()
+            handler = source.submit_batch if setup.batch else source.submit
+        _subscribe(channel, setup, handler)
+        control.ready(id=channel.id)
+        control.wait()
+
+
+def _subscribe(channel: "Channel", setup: Setup, handler: Callable[..., object]) -> None:
+    if setup.batch:
+        channel.subscribe(handler, batch=True)
+    else:
+        channel.subscribe(handler)
+
+
+def _counting(control: Control, setup: Setup) -> Callable[..., object]:
+    """Return the handler that counts events, or the events of batches."""
+    count = control.tally.events
+    if not setup.batch:
+        return control.tally.event
+    payload = PAYLOADS[setup.payload]
+    if payload.dtype is None or payload.dtype.itemsize < BLOCK_BYTES_MIN:
+        return lambda batch: count(len(batch))
+
+    def handle_block(batch: "Batch") -> None:
+        touch(batch.records)
+        count(len(batch))
+
+    return handle_block
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What so many idle channels cost in one hub: by Python's own account, and by the kernel's."""
+
+    channels: int
+    traced_bytes: int
+    resident_bytes: int
+
+
+def measure_memory(channels: int) -> Memory:
+    """Create so many channels in fresh processes and return what they cost."""
+    found = []
+    for traced in (1, 0):
+        setup = Setup("100 B", channels=channels)
+        with start_peers(MEMORY, setup, [{"traced": traced}]) as (peer,):
+            found.append(int(peer.address()["grown_bytes"]))
+    return Memory(channels, *found)
+
+
+def weigh(control: Control, setup: Setup, argument: Argument) -> None:
+    """Create channels and tell how much memory they took; this runs in the peer."""
+    from echoic import Hub
+
+    declared, traced = _declared(setup), bool(argument["traced"])
+    with Hub() as hub:
+        kept = [hub.create(f"warming-{number}", declared) for number in range(WARMING_CHANNELS)]
+        if traced:
+            tracemalloc.start()
+        before = _memory_bytes(traced)
+        kept += [hub.create(f"idle-{number}", declared) for number in range(setup.channels)]
+        control.ready(grown_bytes=_memory_bytes(traced) - before, channels=len(kept))
+        control.wait()
+
+
+def _memory_bytes(traced: bool) -> int:
+    if traced:
+        return tracemalloc.get_traced_memory()[0]
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

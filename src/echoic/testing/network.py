@@ -1,0 +1,206 @@
+"""A seeded network on virtual time: connections that are slow, stall, break half-way, and tell either side of it late.
+
+Nothing here reads a clock or draws a number of its own: time is an integer that jumps from one due action to the next,
+and chance is one `random.Random`. So the same seed gives the same run, action by action.
+
+    hub A  End ==(bytes in order, each piece with its own delay)==> End  hub B
+              <==================================================
+
+A connection that is *cut* loses what is under way, and each end learns of it at a time of its own, up to
+`NOTICE_NS_MAX` later (keepalive and TCP_USER_TIMEOUT: half-open connections are noticed within five seconds). One that
+is *closed* by an end brings the other end what was sent before, then the end of the stream. Bytes are handed over in
+pieces cut anywhere, as a stream's are.
+"""
+
+import heapq
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol, TypeAlias
+
+__all__ = ["End", "Host", "Network", "VirtualClock"]
+
+Action: TypeAlias = Callable[[], None]
+
+MILLISECOND: Final = 1_000_000
+SECOND: Final = 1_000_000_000
+DELAY_NS: Final = (200_000, 5 * MILLISECOND)
+SLOW_DELAY_NS: Final = (20 * MILLISECOND, 400 * MILLISECOND)
+SLOW_SHARE: Final = 0.05
+NOTICE_NS_MAX: Final = 4 * SECOND
+DIAL_TIMEOUT_NS: Final = (SECOND, 3 * SECOND)
+CUT_PIECE_SHARE: Final = 0.2
+
+
+class VirtualClock:
+    """Time that passes only when there is nothing left to do at the present moment."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self._due: list[tuple[int, int, Action]] = []
+        self._count = 0
+
+    def after(self, delay_ns: int, action: Action) -> None:
+        """Do something later; what is due at the same moment is done in the order in which it was asked for."""
+        self._count += 1
+        heapq.heappush(self._due, (self.now_ns + delay_ns, self._count, action))
+
+    def run_until(self, end_ns: int) -> None:
+        """Do everything that is due up to a moment, which is the present one afterwards."""
+        while self._due and self._due[0][0] <= end_ns:
+            self.now_ns, _, action = heapq.heappop(self._due)
+            action()
+        self.now_ns = end_ns
+
+
+class Host(Protocol):
+    """Who stands at an address of the network."""
+
+    address: str
+    alive: bool
+
+    def accepted(self, end: "End") -> None:
+        """Take a connection that somebody made."""
+
+    def arrived(self, end: "End", data: bytes) -> None:
+        """Take bytes, in order."""
+
+    def lost(self, end: "End") -> None:
+        """Learn that a connection is no more."""
+
+
+class End:
+    """One end of a connection."""
+
+    def __init__(self, network: "Network", host: Host) -> None:
+        self.host: Final = host
+        self.open = True
+        self.cut = False
+        self.peer: End = self
+        self._network = network
+        self._arrival_ns = 0
+
+    def send(self, data: bytes) -> None:
+        """Send bytes to the other end; whether they arrive is seen later."""
+        if not self.open or self.cut or not data:
+            return
+        network, peer = self._network, self.peer
+        split = network.random.randrange(len(data)) if network.random.random() < CUT_PIECE_SHARE else 0
+        for piece in (data[:split], data[split:]) if split else (data,):
+            network.clock.after(self._delay_ns(), lambda piece=piece: peer.take(piece))  # type: ignore[misc] # mypy#12557
+
+    def take(self, data: bytes) -> None:
+        """Let bytes arrive here, if they still can."""
+        if self.open and not self.cut and self.host.alive:
+            self.host.arrived(self, data)
+
+    def close(self) -> None:
+        """Close this end; the other learns of it behind what was sent."""
+        if self.open:
+            self.open = False
+            if not self.cut:
+                self._network.clock.after(self._delay_ns(), self.peer.notice)
+            self._network.forget(self)
+
+    def stall(self, delay_ns: int) -> None:
+        """Let nothing sent from here arrive for a while."""
+        self._arrival_ns = max(self._arrival_ns, self._network.clock.now_ns + delay_ns)
+
+    def notice(self) -> None:
+        """Learn that the connection is no more."""
+        if self.open:
+            self.open = False
+            self._network.forget(self)
+            if self.host.alive:
+                self.host.lost(self)
+
+    def _delay_ns(self) -> int:
+        """Return how long the next piece takes: no less than the one before still needs."""
+        clock = self._network.clock
+        self._arrival_ns = max(self._arrival_ns, clock.now_ns + self._network.draw_delay_ns())
+        return self._arrival_ns - clock.now_ns
+
+
+class Network:
+    """Addresses, who stands there, the connections between them, and what keeps them apart."""
+
+    def __init__(self, random: Random, clock: VirtualClock) -> None:
+        self.random: Final = random
+        self.clock: Final = clock
+        self._hosts: dict[str, Host] = {}
+        self._ends: list[End] = []
+        self._blocked: dict[tuple[str, str], int] = {}
+
+    def place(self, host: Host) -> None:
+        """Let a host stand at its address, where another may have stood before."""
+        self._hosts[host.address] = host
+
+    def dial(self, host: Host, address: str, connected: Callable[[End], None], failed: Callable[[bool], None]) -> None:
+        """Connect to an address; `failed` gets whether it was refused, since nobody stands there."""
+
+        def arrive() -> None:
+            found = self._hosts.get(address)
+            if not host.alive:
+                return
+            if self.is_blocked(host.address, address):
+                self.clock.after(self.random.randrange(*DIAL_TIMEOUT_NS), lambda: failed(False))
+            elif found is None or not found.alive:
+                failed(True)
+            else:
+                near, far = End(self, host), End(self, found)
+                near.peer, far.peer = far, near
+                self._ends += [near, far]
+                found.accepted(far)
+                connected(near)
+
+        self.clock.after(self.draw_delay_ns(), arrive)
+
+    def cut(self, end: End) -> None:
+        """Break a connection: what is under way is lost, and each end learns of it when it does."""
+        for side in (end, end.peer):
+            if not side.cut:
+                side.cut = True
+                late = self.random.random() < 0.3
+                self.clock.after(self.random.randrange(NOTICE_NS_MAX if late else 50 * MILLISECOND), side.notice)
+
+    def part(self, origin: str, target: str, duration_ns: int) -> None:
+        """Let nothing pass from one address to another for a while; connections between them die or stall."""
+        until_ns = self.clock.now_ns + duration_ns
+        self._blocked[origin, target] = max(until_ns, self._blocked.get((origin, target), 0))
+        for end in self.connections():
+            if (end.host.address, end.peer.host.address) == (origin, target):
+                if duration_ns < SECOND and self.random.random() < 0.5:
+                    end.stall(duration_ns)
+                else:
+                    self.cut(end)
+
+    def is_blocked(self, one: str, other: str) -> bool:
+        """Whether two addresses cannot connect: a handshake needs both directions."""
+        now_ns = self.clock.now_ns
+        return any(self._blocked.get(pair, 0) > now_ns for pair in ((one, other), (other, one)))
+
+    def heal(self) -> None:
+        """Let everything pass again. What is broken stays so."""
+        self._blocked.clear()
+
+    def crash(self, host: Host) -> None:
+        """Let a host vanish: its peers see their connections end, or hear nothing and notice late."""
+        host.alive = False
+        for end in self.connections():
+            if end.host is host:
+                if self.random.random() < 0.7:
+                    end.close()
+                else:
+                    self.cut(end)
+
+    def connections(self) -> list[End]:
+        """Return the ends that are open, in the order in which they came to be."""
+        return list(self._ends)
+
+    def forget(self, end: End) -> None:
+        """Strike an end that is closed."""
+        if end in self._ends:
+            self._ends.remove(end)
+
+    def draw_delay_ns(self) -> int:
+        """Return how long something takes on its way."""
+        return self.random.randrange(*(SLOW_DELAY_NS if self.random.random() < SLOW_SHARE else DELAY_NS))

@@ -1,0 +1,263 @@
+"""A hub without threads and sockets: a real concentrator, driven over a simulated network as the edge drives it.
+
+What the edge promises the concentrator, this promises too: a connection belongs to a neighbour from `meet` until it is
+lost or replaced; frames of a replaced connection are not handed over any more; each is taken in order; `tick` comes ten
+times a second. With `freezes` set it stops reading a connection as soon as its peer greets again, as the hub does.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, Protocol
+
+from echoic.channels import Concentrator, Delivery, Dial, Ended, Forgotten, Greeting, Member, Missed
+from echoic.errors import EchoicError, UnreachableError
+from echoic.testing.network import MILLISECOND, SECOND, End, Network
+from echoic.wire import Frame, FrameReader, Hello
+
+__all__ = ["HubEvents", "SimulatedHub"]
+
+TICK_NS: Final = 100 * MILLISECOND
+GREETING_NS: Final = 5 * SECOND
+
+
+class HubEvents(Protocol):
+    """What a simulated hub tells whoever runs the simulation."""
+
+    def delivered(self, hub: "SimulatedHub", delivery: Delivery) -> None:
+        """Events have arrived for the sinks of a hub."""
+
+    def missed(self, hub: "SimulatedHub", missed: Missed) -> None:
+        """Events will not arrive."""
+
+    def ended(self, hub: "SimulatedHub", member: Member) -> None:
+        """A hub sends no more to the sinks of a channel."""
+
+    def forgotten(self, hub: "SimulatedHub", other: str) -> None:
+        """A hub has given another up."""
+
+    def unreached(self, hub: "SimulatedHub", address: str) -> None:
+        """A hub could not connect to another."""
+
+    def note(self, text: str) -> None:
+        """Write down what happened."""
+
+
+class Connection:
+    """A connection as one hub sees it."""
+
+    def __init__(self, greeting: Greeting, address: str) -> None:
+        self.greeting: Final = greeting
+        self.address: Final = address
+        self.reader: Final = FrameReader()
+        self.hub = ""
+
+
+class SimulatedHub:
+    """A concentrator at an address of a simulated network."""
+
+    def __init__(
+        self,
+        id: str,
+        address: str,
+        network: Network,
+        events: HubEvents,
+        *,
+        freezes: bool = False,
+        untold_bytes_max: int = 32 * 1024 * 1024,
+    ) -> None:
+        self.core: Final = Concentrator(id, address, id, untold_bytes_max=untold_bytes_max)
+        self.id: Final = id
+        self.address = address
+        self.alive = True
+        self._network = network
+        self._clock = network.clock
+        self._events = events
+        self._freezes = freezes
+        self._connections: dict[End, Connection] = {}
+        self._links: dict[str, End] = {}
+        network.place(self)
+        self._clock.after(self._random.randrange(TICK_NS), self._tick)
+
+    @property
+    def _random(self) -> Random:
+        return self._network.random
+
+    def do(self, action: Callable[[Concentrator], object]) -> None:
+        """Let the concentrator do something, then do what it wants."""
+        action(self.core)
+        self._settle()
+
+    def link(self, hub: str) -> End | None:
+        """Return the connection to a neighbour, if there is one."""
+        return self._links.get(hub)
+
+    def finish(self, delivery: Delivery) -> None:
+        """Tell the sender that its events were handled."""
+        if self.alive:
+            self.do(lambda core: core.reply(delivery, {}) if delivery.call else core.handled(delivery))
+
+    def accepted(self, end: End) -> None:
+        """Take a connection that somebody made."""
+        self._greet(end, "")
+
+    def arrived(self, end: End, data: bytes) -> None:
+        """Take bytes of a connection."""
+        connection = self._connections.get(end)
+        if connection is None:
+            return
+        for frame in connection.reader.receive(data):
+            if end not in self._connections:
+                return
+            if not connection.greeting.done:
+                self._greeted(end, connection, frame)
+            elif self._links.get(connection.hub) is end:
+                self._received(connection.hub, frame)
+
+    def lost(self, end: End) -> None:
+        """Learn that a connection is no more."""
+        connection = self._connections.pop(end, None)
+        if connection is None:
+            return
+        if self._links.get(connection.hub) is end:
+            del self._links[connection.hub]
+            self._note(f"lost {connection.hub}")
+            self.do(lambda core: core.broken(connection.hub, self._clock.now_ns))
+        elif not connection.greeting.done:
+            self._failed(connection, "the peer hung up", refused=False)
+            self._thaw(connection.greeting)
+
+    def _tick(self) -> None:
+        if self.alive:
+            self.do(lambda core: core.tick(self._clock.now_ns))
+            self._clock.after(TICK_NS, self._tick)
+
+    def _settle(self) -> None:
+        core = self.core
+        while core.effects or core.stirred:
+            effects = core.effects[:]
+            core.effects.clear()
+            for effect in effects:
+                self._act(effect)
+            stirred = sorted(core.stirred)
+            core.stirred.clear()
+            for hub in stirred:
+                self._pump(hub)
+
+    def _act(self, effect: Dial | Missed | Ended | Forgotten) -> None:
+        match effect:
+            case Dial(address):
+                self._dial(address)
+            case Missed():
+                self._events.missed(self, effect)
+            case Ended(member):
+                self._events.ended(self, member)
+            case Forgotten(hub):
+                self._note(f"gave up {hub}")
+                self._drop(self._links.pop(hub, None))
+                self._events.forgotten(self, hub)
+
+    def _pump(self, hub: str) -> None:
+        """Write what waits for a neighbour."""
+        end, neighbour = self._links.get(hub), self.core.neighbours.get(hub)
+        if end is not None and neighbour is not None:
+            outbox = neighbour.session.outbox
+            data = b"".join(outbox)
+            outbox.clear()
+            end.send(data)
+
+    def _dial(self, address: str) -> None:
+        def failed(refused: bool) -> None:
+            if self.alive:
+                self._note(f"cannot reach {address}, refused: {refused}")
+                self._events.unreached(self, address)
+                self.do(lambda core: core.unreachable(address, "nobody answers", refused=refused))
+
+        self._network.dial(self, address, lambda end: self._greet(end, address), failed)
+
+    def _greet(self, end: End, address: str) -> None:
+        """Begin a greeting; a peer that does not finish it in time is sent away."""
+        hello = Hello(name=self.id, hub=self.id, address=self.address)
+
+        def known(hub: str) -> tuple[int, int]:
+            return self._known(hub, dialled=bool(address))
+
+        fresh = self._random.randrange(1, 2**63)
+        greeting = Greeting(hello, known, dialled=bool(address), fresh=fresh, address=address)
+        connection = self._connections[end] = Connection(greeting, address)
+        end.send(greeting.opening)
+
+        def expire() -> None:
+            if self.alive and not greeting.done and end in self._connections:
+                self._drop(end)
+                self._failed(connection, "it took too long to say hello", refused=False)
+                self._thaw(greeting)
+
+        self._clock.after(GREETING_NS, expire)
+
+    def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
+        """Return what is known of a session; whoever freezes stops reading the connection before."""
+        neighbour, end = self.core.neighbours.get(hub), self._links.get(hub)
+        if self._freezes and neighbour is not None and end is not None:
+            if not neighbour.prefers(self.id if dialled else hub):
+                raise UnreachableError(f"the hub at {neighbour.address} is connected already")
+            del self._links[hub]
+            self._drop(end)
+        return self.core.known(hub)
+
+    def _greeted(self, end: End, connection: Connection, frame: Frame) -> None:
+        """Take a frame of a greeting, and the neighbour when it is done."""
+        greeting = connection.greeting
+        try:
+            end.send(greeting.receive(frame))
+            neighbour = self.core.meet(greeting) if greeting.done else None
+        except EchoicError as error:
+            self._note(f"greeting failed: {error}")
+            self._drop(end)
+            self._failed(connection, str(error), refused=False)
+            self._thaw(greeting)
+            return
+        if not greeting.done:
+            return
+        hub = greeting.peer.hub if greeting.peer is not None else ""
+        if neighbour is None:
+            self._note(f"declined a connection with {hub}")
+            self._drop(end)
+            self._thaw(greeting)
+        else:
+            self._note(f"met {hub}, {'resumed' if greeting.resumed else 'afresh'}, session {greeting.session % 10_000}")
+            self._forget()
+            self._drop(self._links.pop(hub, None))
+            self._links[hub], connection.hub = end, hub
+            self._pump(hub)
+        self._settle()
+
+    def _forget(self) -> None:
+        """Forget connections that were given up by a meeting, before its own takes their place."""
+        effects = self.core.effects
+        for effect in [effect for effect in effects if isinstance(effect, Forgotten)]:
+            effects.remove(effect)
+            self._act(effect)
+
+    def _thaw(self, greeting: Greeting) -> None:
+        """Tell the concentrator that the connection before is no more, if it was frozen for a greeting in vain."""
+        hub = greeting.peer.hub if greeting.peer is not None else ""
+        if self._freezes and hub not in self._links:
+            self.do(lambda core: core.broken(hub, self._clock.now_ns))
+
+    def _failed(self, connection: Connection, reason: str, *, refused: bool) -> None:
+        if connection.address:
+            self.do(lambda core: core.unreachable(connection.address, reason, refused=refused))
+
+    def _received(self, hub: str, frame: Frame) -> None:
+        delivery = self.core.receive(hub, frame)
+        self._settle()
+        if delivery is not None:
+            self._events.delivered(self, delivery)
+
+    def _drop(self, end: End | None) -> None:
+        if end is not None:
+            self._connections.pop(end, None)
+            end.close()
+
+    def _note(self, text: str) -> None:
+        self._events.note(f"{self.id}: {text}")
