@@ -124,10 +124,11 @@ class Line:
     label: str
     places: Sequence[float]
     columns: Sequence[str]
+    scale: str = "log"
 
 
 def draw_lines(path: Path, title: str, panels: Sequence[Line]) -> None:
-    """Draw each table as lines over its columns, on logarithmic axes."""
+    """Draw each table as lines over its columns; values are on a logarithmic axis."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -147,16 +148,17 @@ def draw_lines(path: Path, title: str, panels: Sequence[Line]) -> None:
 
 
 def _draw_panel(axes: "Axes", panel: Line) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     table = panel.table
     axes.set_title(panel.heading, loc="left", fontsize=9)
     axes.set_xlabel(panel.label)
     axes.set_ylabel(table.unit.value)
-    axes.set_xscale("log")
+    axes.set_xscale(panel.scale)
     axes.set_yscale("log")
     axes.set_xticks(panel.places, panel.columns)
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

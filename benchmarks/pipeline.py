@@ -19,8 +19,8 @@ def plot(report: Report, path: Path) -> None:
     events, batches = report.tables
     columns = [str(length) for length in pipeline.LENGTHS]
     panels = [
-        Line(events, "event by event", "stages", pipeline.LENGTHS, columns),
-        Line(batches, f"whole batches of {pipeline.BATCH}", "stages", pipeline.LENGTHS, columns),
+        Line(events, "event by event", "stages", pipeline.LENGTHS, columns, "linear"),
+        Line(batches, f"whole batches of {pipeline.BATCH}", "stages", pipeline.LENGTHS, columns, "linear"),
     ]
     draw_lines(path, "Through a pipeline of processes (JECho, figure 5)", panels)
 

@@ -19,11 +19,11 @@ def measure(effort: Effort, choice: Choice) -> Report:
 
 def plot(report: Report, path: Path) -> None:
     together, apart, objects = report.tables
-    places = list(range(1, len(objects.columns) + 1))
+    places = range(len(objects.columns))
     panels = [
         Line(together, "source and sink on one processor", "size of the event", SIZES, together.columns),
         Line(apart, "on a processor each", "size of the event", SIZES, apart.columns),
-        Line(objects, "the objects of JECho's table 1, on one processor", "", places, objects.columns),
+        Line(objects, "the objects of JECho's table 1, on one processor", "", places, objects.columns, "linear"),
     ]
     draw_lines(path, "One synchronous event, there and back", panels)
 

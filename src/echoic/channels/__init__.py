@@ -3,7 +3,7 @@
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.directory import Directory, ManagedChannel, nearest
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
-from echoic.channels.express import REPLY_BYTES, CallLane, decode_reply, encode_reply, receive_call
+from echoic.channels.express import RECORD_START, REPLY_BYTES, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
 from echoic.channels.identity import ChannelId, check_channel_name
@@ -33,7 +33,9 @@ from echoic.channels.session import Session, SessionStatistics
 
 __all__ = [
     "CREDIT_BYTES",
+    "RECORD_START",
     "REPLY_BYTES",
+    "ArrivalLane",
     "Browse",
     "Call",
     "CallLane",
@@ -74,7 +76,5 @@ __all__ = [
     "Target",
     "check_channel_name",
     "decode_reply",
-    "encode_reply",
     "nearest",
-    "receive_call",
 ]

@@ -194,8 +194,7 @@ class Concentrator:
     def reply(self, delivery: Delivery, failures: Mapping[str, str]) -> None:
         """Answer a synchronous event."""
         if delivery.hub in self.neighbours:
-            told = msgspec.msgpack.encode(failures) if failures else b""
-            self._send(delivery.hub, encode_reply(delivery.number, delivery.call, told))
+            self._send(delivery.hub, encode_reply(delivery.number, delivery.call, failures))
 
     def ask(self, address: str, message: Message, answer: Answer) -> None:
         """Send a request to the hub at an address; `answer` gets the reply, or Refused."""
@@ -486,7 +485,7 @@ class Concentrator:
         try:
             match message:
                 case Join(name, "sink", hub):
-                    self._joined_by_sink(name, hub, answer)
+                    self.manager.admit(name, hub, self.ask, answer)
                 case Attach(channel, sink):
                     self._attached(self._opened(channel), sink, answer)
                 case Detach(channel, address, subscription):
@@ -505,29 +504,6 @@ class Concentrator:
                     answer(self.manager.handle(message, living))
         except EchoicError as error:
             answer(Refused(type(error).__name__, str(error)))
-
-    def _joined_by_sink(self, name: str, sink: SinkHub, answer: Answer) -> None:
-        """Let a hub receive; answer when every source sends to it."""
-        sources = self.manager.directory.join_sink(name, sink)
-        listed = self.manager.directory.get(name).sources
-        waiting = set(sources)
-        silent: list[str] = []
-
-        def settled(source: str, reply: Message) -> None:
-            waiting.discard(source)
-            if isinstance(reply, Refused) and reply.kind == "ChannelNotFoundError":
-                listed.discard(source)  # another hub stands there, or its source was closed
-            elif isinstance(reply, Refused) and source in listed:
-                silent.append(source)
-            if not waiting:
-                reason = f"the sources at {', '.join(silent)} cannot be told: {getattr(reply, 'reason', '')}"
-                answer(Refused("UnreachableError", reason) if silent else Joined([]))
-
-        if not sources:
-            answer(Joined([]))
-        for source in sources:
-            attach = Attach(str(ChannelId(self.address, name)), sink)
-            self.ask(source, attach, lambda reply, source=source: settled(source, reply))  # type: ignore[misc] # mypy#12557
 
     def _attach_all(self, member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
         """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
@@ -572,7 +548,7 @@ class Concentrator:
         return member
 
     def _when_linked(self, address: str, then: Callable[[Neighbour | None, str], None], hub: str = "") -> None:
-        """Go on when there is a link to an address, and to a certain hub there if one is named, or it cannot be made."""
+        """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
         found = [one for one in self.neighbours.values() if one.stands_at(address) and not one.leaving]
         found = [one for one in found if hub in ("", one.id)]
         if found:  # of several the last came after the others had ended

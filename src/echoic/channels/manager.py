@@ -6,9 +6,13 @@ both, so a system has as many managers and name servers as it likes. Events neve
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import TypeAlias
 
 from echoic.channels.directory import Directory
+from echoic.channels.identity import ChannelId
 from echoic.channels.messages import (
+    Attach,
     Browse,
     ChannelEntry,
     Describe,
@@ -19,15 +23,20 @@ from echoic.channels.messages import (
     Leave,
     Listing,
     Message,
+    Refused,
     Register,
     Resolve,
     Resolved,
+    SinkHub,
     Unregister,
 )
 from echoic.channels.name_table import NameTable
-from echoic.errors import RefusedError
+from echoic.channels.requests import Answer
+from echoic.errors import ChannelNotFoundError, RefusedError, UnreachableError
 
 __all__ = ["Manager"]
+
+Ask: TypeAlias = Callable[[str, Message, Answer], None]
 
 
 class Manager:
@@ -67,6 +76,32 @@ class Manager:
                 return Listing(self.entries())
             case _:
                 raise RefusedError(f"{type(message).__name__} is not a request")
+
+    def admit(self, name: str, sink: SinkHub, ask: Ask, answer: Answer) -> None:
+        """Let a hub receive: `ask` every source's hub to send to it, and answer when all of them do.
+
+        Raises:
+            ChannelNotFoundError: There is no such channel here.
+        """
+        sources = self.directory.join_sink(name, sink)
+        listed = self.directory.get(name).sources
+        waiting, silent = set(sources), list[str]()
+
+        def settled(source: str, reply: Message) -> None:
+            waiting.discard(source)
+            if isinstance(reply, Refused) and reply.kind == ChannelNotFoundError.__name__:
+                listed.discard(source)  # another hub stands there, or it has closed the channel
+            elif isinstance(reply, Refused) and source in listed:
+                silent.append(f"{source}: {reply.reason}")
+            if not waiting:
+                reason = f"not every source can be told of a sink: {'; '.join(silent)}"
+                answer(Refused(UnreachableError.__name__, reason) if silent else Joined([]))
+
+        if not sources:
+            answer(Joined([]))
+        attach = Attach(str(ChannelId(self.address, name)), sink)
+        for source in sources:
+            ask(source, attach, partial(settled, source))
 
     def forget(self, address: str) -> None:
         """Strike a hub that is gone. It may live and reach others, so nobody is told: they will notice themselves."""

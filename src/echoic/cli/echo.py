@@ -32,9 +32,9 @@ class Shape:
 
     field: Annotated[str, Parameter(help="Show only this field; dots lead into nested records.")] = ""
     csv: Annotated[bool, Parameter(help="Print CSV with a header.", negative=(), show_default=False)] = False
-    as_json: Annotated[
-        bool, Parameter(name="--json", help="Print lines of JSON.", negative=(), show_default=False)
-    ] = False
+    as_json: Annotated[bool, Parameter(name="--json", help="Print lines of JSON.", negative=(), show_default=False)] = (
+        False
+    )
     truncate_length: Annotated[
         int | None, Parameter(name=["--truncate-length", "-l"], help="Cut longer texts and arrays; 0 for none.")
     ] = None
@@ -90,8 +90,6 @@ def echo(
         reader = Reader(hub, channel, slow)
         try:
             _print_all(reader, shape.renderer(), wanted, timeout)
-        except KeyboardInterrupt:
-            return
         finally:
             reader.stop()
 
@@ -127,7 +125,10 @@ class Reader:
         self.following.stop()
 
     def _subscribe(self, channel: Channel) -> Sink:
-        return channel.subscribe(self._put, batch=True, slow=self._slow, thread=True, on_gap=_tell)
+        def echo(batch: Batch) -> None:  # which is what the sink is called, where others look
+            self._put(batch)
+
+        return channel.subscribe(echo, batch=True, slow=self._slow, thread=True, on_gap=_tell)
 
     def _put(self, batch: Batch) -> None:
         while not self._stopped.is_set():

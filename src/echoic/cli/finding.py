@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from echoic.channels import ChannelEntry, ChannelId
+from echoic.channels import ChannelEntry, ChannelId, check_channel_name
 from echoic.cli.screen import say
 from echoic.errors import ChannelNotFoundError, EchoicError, UnreachableError
 from echoic.hub import Channel, Hub, Sink
@@ -40,6 +40,7 @@ def find(hub: Hub, channel: str) -> Channel:
     """Open a channel by name or id.
 
     Raises:
+        AddressError: It is neither.
         ChannelNotFoundError: Nobody knows it; the message has the nearest names.
         UnreachableError: The name server or the manager does not answer.
     """
@@ -49,6 +50,7 @@ def find(hub: Hub, channel: str) -> Channel:
             return hub.open(channel)
         except ChannelNotFoundError as error:
             raise _not_found(id.name, id.address, hub.channels(id.address)) from error
+    check_channel_name(channel)
     known = browse(hub)
     if not any(entry.name == channel for entry in known):
         raise _not_found(channel, hub.names[0], known)
@@ -116,6 +118,6 @@ class Following:
 
 
 def _not_found(name: str, address: str, known: list[ChannelEntry]) -> ChannelNotFoundError:
-    near = difflib.get_close_matches(name, [entry.name for entry in known], n=2)
+    near = difflib.get_close_matches(name, [entry.name for entry in known], n=2, cutoff=0.7)
     hint = f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
     return ChannelNotFoundError(f"channel '{name}' not found at {address}{hint} (echoic ls)")

@@ -15,7 +15,7 @@ from echoic.cli.meeting import visit
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.survey import survey
 from echoic.cli.tables import print_table
-from echoic.cli.where import NOWHERE, AsJson, Flag, Where
+from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.formats import Format
 
 __all__ = ["info", "ls", "show_type"]
@@ -59,7 +59,11 @@ def ls(
             print(f"{printable(entry.name)} [{printable(detail.type) or UNTYPED if detail else SILENT}]")
         return
     rows = [
-        [entry.name, *([detail.type or UNTYPED, detail.sources, detail.sinks] if detail else [SILENT, "", ""]), entry.id]
+        [
+            entry.name,
+            *([detail.type or UNTYPED, detail.sources, detail.sinks] if detail else [SILENT, "", ""]),
+            entry.id,
+        ]
         for entry, detail in found
     ]
     columns = ["CHANNEL", "TYPE", "SOURCES", "SINKS", "ID"]

@@ -25,6 +25,7 @@ FAILED: Final = 1
 NOT_FOUND: Final = 3
 DENIED: Final = 4
 INTERRUPTED: Final = 130
+STAYING: Final = frozenset({"bw", "echo", "hz", "names", "pub", "top", "up"})
 WAIT: Final = ("-w", "--wait")
 
 
@@ -33,20 +34,22 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(echoic.__version__)
         return
-    from echoic.cli.app import app, report_error
-
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end takes leave
+        from echoic.cli.app import app
+
         app(_complete(sys.argv[1:]))
         sys.stdout.flush()
     except EchoicError as error:
+        from echoic.cli.app import report_error
+
         report_error(error)
         sys.exit(_exit_code(error))
     except BrokenPipeError:
         # Python would try to write the rest when it ends, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(0 if sys.argv[1:2] and sys.argv[1] in STAYING else INTERRUPTED)
 
 
 def _exit_code(error: EchoicError) -> int:
@@ -55,7 +58,8 @@ def _exit_code(error: EchoicError) -> int:
             return NOT_FOUND
         case InsecureError() | RefusedError():
             return DENIED
-    return FAILED
+        case _:
+            return FAILED
 
 
 def _complete(words: Sequence[str]) -> list[str]:

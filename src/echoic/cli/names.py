@@ -38,10 +38,7 @@ def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson 
         if as_json:
             print(json_text({"names": hub.address}), flush=True)
         say(f"serving names at {hub.address}, Ctrl-C ends")
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            say("ended")
+        threading.Event().wait()
 
 
 def ls(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:

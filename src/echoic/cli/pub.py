@@ -102,20 +102,19 @@ def pub(
     values = words if declared is None else words[1:]
     if stdin and values:
         raise EncodeError("a value is given, and --stdin as well")
+    if declared is not None and not stdin:
+        _repeated(values, Format.of(declared))  # complains before a channel is created
     with attend(where, "pub") as hub:
         publisher = Publisher(hub, channel, declared)
+        events = _lines(publisher.format) if stdin else _repeated(values, publisher.format)
         told = Count()
         try:
-            events = _lines(publisher.format) if stdin else _repeated(values, publisher.format)
             _await(publisher, channel, pace)
             _publish(publisher, events, pace, many=stdin, every=every, told=told)
-            told.subscribers = publisher.subscribers()
             time.sleep(pace.keep)
-        except KeyboardInterrupt:
-            told.subscribers = publisher.subscribers()
         finally:
             publisher.stop()
-            _summarise(publisher.channel.id, channel, told, as_json=as_json)
+            _summarise(publisher, channel, told, as_json=as_json)
 
 
 @dataclass(slots=True)
@@ -123,7 +122,6 @@ class Count:
     """What was done."""
 
     events: int = 0
-    subscribers: int | None = None
 
 
 def _await(publisher: Publisher, channel: str, pace: Pace) -> None:
@@ -179,9 +177,10 @@ def _checked(value: object, format: Format) -> object:
     return event
 
 
-def _summarise(id: str, channel: str, told: Count, *, as_json: bool) -> None:
+def _summarise(publisher: Publisher, channel: str, told: Count, *, as_json: bool) -> None:
+    id, sent = publisher.channel.id, publisher.channel.statistics().bytes_out
     if as_json:
-        print(json_text({"channel": id, "events": told.events, "subscribers": told.subscribers or 0}), flush=True)
+        print(json_text({"channel": id, "events": told.events, "bytes": sent}), flush=True)
     say(f"published {told.events} event{'s' * (told.events != 1)} to {id}")
-    if told.events and told.subscribers == 0:
+    if told.events and not sent:
         say(f"nobody is subscribed: -w waits for a subscriber, such as `echoic echo {channel}`")

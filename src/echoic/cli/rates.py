@@ -3,6 +3,7 @@
 Events that were sent together arrive together, so the smallest interval of a busy channel is 0.
 """
 
+import itertools
 import statistics
 import threading
 import time
@@ -51,7 +52,7 @@ class Window:
             times = list(self._times)
         if len(times) < 2 or times[-1] == times[0]:
             return None
-        intervals = [after - before for before, after in zip(times, times[1:], strict=False)]
+        intervals = [after - before for before, after in itertools.pairwise(times)]
         return {
             "rate": len(intervals) / (times[-1] - times[0]),
             "min": min(intervals),
@@ -99,15 +100,12 @@ def hz(
         where: Where to look for the channel.
     """
 
-    def report(seen: Window) -> tuple[dict[str, float], str] | None:
-        found = seen.rate()
-        return found and (
-            found,
-            f"average rate: {found['rate']:.3f}\n\tmin: {found['min']:.6f}s max: {found['max']:.6f}s "
-            f"std dev: {found['std_dev']:.6f}s window: {found['window']}",
-        )
+    def text(found: dict[str, float]) -> str:
+        intervals = f"min: {found['min']:.6f}s max: {found['max']:.6f}s std dev: {found['std_dev']:.6f}s"
+        return f"average rate: {found['rate']:.3f}\n\t{intervals} window: {found['window']}"
 
-    _watch(channel, "hz", Window(window), report, count, as_json, where)
+    seen = Window(window)
+    _watch(channel, "hz", seen, count, where, lambda: _shown(seen.rate(), text, as_json=as_json))
 
 
 def bw(
@@ -136,16 +134,12 @@ def bw(
         where: Where to look for the channel.
     """
 
-    def report(seen: Window) -> tuple[dict[str, float], str] | None:
-        found = seen.bandwidth(time.monotonic())
-        return found and (
-            found,
-            f"{bytes_text(found['bytes_per_second'])}/s from {found['window']} events\n"
-            f"\tevent size mean: {bytes_text(found['mean'])} min: {bytes_text(found['min'])} "
-            f"max: {bytes_text(found['max'])}",
-        )
+    def text(found: dict[str, float]) -> str:
+        sizes = " ".join(f"{name}: {bytes_text(found[name])}" for name in ("mean", "min", "max"))
+        return f"{bytes_text(found['bytes_per_second'])}/s from {found['window']} events\n\tevent size {sizes}"
 
-    _watch(channel, "bw", Window(window), report, count, as_json, where)
+    seen = Window(window)
+    _watch(channel, "bw", seen, count, where, lambda: _shown(seen.bandwidth(time.monotonic()), text, as_json=as_json))
 
 
 def bytes_text(count: float) -> str:
@@ -156,21 +150,22 @@ def bytes_text(count: float) -> str:
     return f"{count:.0f} B" if unit == 0 else f"{count:.2f} {UNITS[unit]}"
 
 
-def _watch(
-    channel: str,
-    verb: str,
-    window: Window,
-    report: Callable[[Window], tuple[dict[str, float], str] | None],
-    count: int | None,
-    as_json: bool,
-    where: Where,
-) -> None:
+def _shown(found: dict[str, float] | None, text: Callable[[dict[str, float]], str], *, as_json: bool) -> str:
+    if found is None:
+        return ""
+    return json_text(found) if as_json else text(found)
+
+
+def _watch(channel: str, verb: str, window: Window, count: int | None, where: Where, report: Callable[[], str]) -> None:
     """Report once a second, when events have come since."""
 
+    def note(batch: Batch) -> None:
+        window.add(_sizes(batch), time.monotonic())
+
     def subscribe(found: Channel) -> Sink:
-        return found.subscribe(
-            lambda batch: window.add(_sizes(batch), time.monotonic()), batch=True, slow="drop_oldest"
-        )
+        return found.subscribe(note, batch=True, slow="drop_oldest")
+
+    note.__name__ = verb  # which is what the sink is called, where others look
 
     with attend(where, verb) as hub:
         following = Following(hub, channel, subscribe)
@@ -182,19 +177,17 @@ def _watch(
                 if following.failure is not None:
                     raise following.failure
                 total = window.total
-                found = report(window) if total != seen else None
-                if found is not None:
-                    print(json_text(found[0]) if as_json else found[1], flush=True)
+                line = report() if total != seen else ""
+                if line:
+                    print(line, flush=True)
                     reports += 1
                 elif not silent and following.channel is not None:
                     say(f"no events of '{channel}'")
-                silent, seen = found is None, total
-        except KeyboardInterrupt:
-            pass
+                silent, seen = not line, total
         finally:
             following.stop()
 
 
 def _sizes(batch: Batch) -> list[int]:
     bounds = batch.bounds
-    return [after - before for before, after in zip(bounds, bounds[1:], strict=False)]
+    return [after - before for before, after in itertools.pairwise(bounds)]

@@ -156,7 +156,8 @@ def _scalar(value: object) -> str:
             return str(value)
         case float():
             return repr(value)
-    return str(int(value)) if isinstance(value, int) else printable(str(value))
+        case _:
+            return str(int(value)) if isinstance(value, int) else printable(str(value))
 
 
 def _is_many(value: object) -> bool:

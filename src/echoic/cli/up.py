@@ -36,10 +36,7 @@ def up(*channels: str, as_json: AsJson = False, where: Where = NOWHERE) -> None:
         for channel in made:
             say(f"  {channel.id}  {channel.format.name if channel.format else '(untyped)'}")
         _suggest(made)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            say("ended")
+        threading.Event().wait()
 
 
 def _create(hub: Hub, word: str) -> Channel:

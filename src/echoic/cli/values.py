@@ -237,9 +237,8 @@ def _fit_record(value: object, format: Format, path: str) -> dict[str, object]:
 
 def _fit_number(value: object, field: Field, path: str) -> object:
     if not isinstance(value, Bare):
-        exact = {Kind.BOOL: bool, Kind.FLOAT: (int, float)}.get(field.kind, int)
-        fits = isinstance(value, exact) and (field.kind is Kind.BOOL or not isinstance(value, bool))
-        return value if fits else _refuse(value, field, path)
+        wanted = {Kind.BOOL: (bool,), Kind.FLOAT: (int, float)}.get(field.kind, (int,))
+        return value if type(value) in wanted else _refuse(value, field, path)
     if field.kind is Kind.BOOL:
         return TRUTHS[value.lower()] if value.lower() in TRUTHS else _refuse(value, field, path)
     try:

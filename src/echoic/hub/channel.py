@@ -21,9 +21,7 @@ class Channel:
 
     __slots__ = ("_declared", "_flusher", "endpoints", "id", "name", "sources")
 
-    def __init__(
-        self, endpoints: Endpoints, declared: object | None, flusher: "Flusher", sources: set[Source]
-    ) -> None:
+    def __init__(self, endpoints: Endpoints, declared: object | None, flusher: "Flusher", sources: set[Source]) -> None:
         self.endpoints: Final = endpoints
         self.id: Final = endpoints.member.id
         self.name: Final = endpoints.member.name

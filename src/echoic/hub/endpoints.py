@@ -5,6 +5,7 @@ copy of each event that another hub sends here.
 """
 
 import threading
+import time
 from functools import partial
 from typing import Final
 
@@ -96,6 +97,7 @@ class Endpoints:
         """
         with self._lock:
             self.sinks = (*self.sinks, sink)
+            self.switchboard.close_arrivals()
             self.member.sink = self._wish()
         try:
             self.switchboard.wait_for(lambda core, answer: core.join(self.member, "sink", answer), Joined)
@@ -110,6 +112,7 @@ class Endpoints:
             if sink not in self.sinks:
                 return
             self.sinks = tuple(other for other in self.sinks if other is not sink)
+            self.switchboard.close_arrivals()
             wish = self._wish() if self.sinks else None
 
         def leave(core: Concentrator) -> None:
@@ -126,6 +129,10 @@ class Endpoints:
         """Hand events of another hub to every sink here, and tell the sender when all are done."""
         sinks, batch = self.sinks, delivery.batch
         if len(sinks) == 1 and not sinks[0].queued:
+            if delivery.call and sinks[0].takes_lone(batch.format):
+                with self._lock:
+                    if self.sinks is sinks:
+                        self.switchboard.open_arrivals(delivery, sinks[0])
             problem = sinks[0].run(batch)
             self.switchboard.finish(delivery, {sinks[0].name: problem} if problem else {})
             return
@@ -181,10 +188,10 @@ class Endpoints:
         for sink in self.sinks:
             sink.end(reason)
 
-    def close(self) -> None:
-        """Close all sinks here."""
+    def close(self, deadline: float) -> None:
+        """Close all sinks here; do not wait for handlers that hang when it is late."""
         for sink in self.sinks:
-            sink.close()
+            sink.close(timeout=max(deadline - time.monotonic(), 0))
 
     def _wish(self) -> SinkHub:
         """Return what this hub asks of the sources: everything, if any sink wants everything."""

@@ -232,7 +232,7 @@ class Hub:
         draining.start()
         draining.join(DRAIN_SECONDS)
         for endpoints in list(self._endpoints.values()):
-            endpoints.close()
+            endpoints.close(deadline - DRAIN_SECONDS / 2)
         board.do(_take_leave)
         while not board.written() and time.monotonic() < deadline:
             board.pump_all()

@@ -32,19 +32,6 @@ class Inbound:
         """Hand events to the sinks of a channel here."""
         self._endpoints[delivery.member.id].deliver(delivery)
 
-    def deliver_lone(self, delivery: Delivery) -> bool:
-        """Hand a lone synchronous event to the sinks here; tell whether it was handled well and has yet to be answered."""
-        endpoints = self._endpoints[delivery.member.id]
-        sinks = endpoints.sinks
-        problem = sinks[0].run_lone(delivery.batch) if len(sinks) == 1 else None
-        if problem == "":
-            return True
-        if problem is None:
-            endpoints.deliver(delivery)
-        else:
-            endpoints.switchboard.finish(delivery, {sinks[0].name: problem})
-        return False
-
     def missed(self, missed: Missed) -> None:
         """Tell the sinks of a channel here which events will not arrive."""
         self._endpoints[missed.member.id].missed(missed.gap)

@@ -13,14 +13,17 @@ reading thread stays away for a moment after the last such call, so that a serie
 import logging
 import threading
 import time
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
-from echoic.channels import REPLY_BYTES, Call, Neighbour
+from echoic.channels import REPLY_BYTES, ArrivalLane, Call, Neighbour
 from echoic.errors import EchoicError
 from echoic.links import SHARED_BYTES_MIN, Connection
 from echoic.wire import Buffer, Frame, FrameKind, FrameReader
 from echoic.wire.frames import with_checksum
+
+if TYPE_CHECKING:
+    from echoic.hub.sink import Sink
 
 __all__ = ["Link", "LinkEvents"]
 
@@ -29,8 +32,6 @@ EXPRESS_NAP_SECONDS: Final = 0.001
 TURN_SECONDS: Final = 0.0005
 QUIET_MILLISECONDS: Final = 100
 PIECES_MAX: Final = 256
-KIND_PLACE: Final = 4
-CALLS: Final = int(FrameKind.CALLS)
 WRITE_BYTES_MAX: Final = 1024 * 1024
 log: Final = logging.getLogger("echoic.hub")
 
@@ -41,8 +42,11 @@ class LinkEvents(Protocol):
     def arrived(self, link: "Link", frame: Frame) -> None:
         """Take a frame, in order, in the thread that read it."""
 
-    def called(self, link: "Link", data: bytes) -> bool:
-        """Take a lone synchronous event, if that is what `data` is; tell whether it was."""
+    def called(self, link: "Link", lane: ArrivalLane, data: bytes) -> int:
+        """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""
+
+    def reply(self, lane: ArrivalLane, call: int, failures: Mapping[str, str] | None) -> None:
+        """Answer a lone synchronous event."""
 
     def answered(self, link: "Link", data: bytes) -> bool:
         """Take a lone answer, if that is what `data` is; tell whether it was."""
@@ -62,6 +66,8 @@ class Link:
         self.hub: Final = neighbour.id
         self.writing: Final = threading.Lock()
         self.is_clogged = False
+        self.lane: ArrivalLane | None = None
+        self.lane_sink: Sink | None = None
         self._outbox = neighbour.session.outbox
         self._events = events
         self._connection: Connection | None = None
@@ -80,7 +86,7 @@ class Link:
     @property
     def reads_here(self) -> bool:
         """Whether the calling thread is inside a handler of this link, so that it cannot wait for an answer on it."""
-        return self._reading_thread == threading.get_ident()
+        return self._reading_thread != 0 and self._reading_thread == threading.get_ident()
 
     def attach(self, connection: Connection) -> None:
         """Write to a fresh connection from now on. `writing` is held."""
@@ -116,10 +122,10 @@ class Link:
         """Write what waits, unless somebody else does so or the connection takes no more."""
         if unclog:
             self.is_clogged = False
-        elif len(self._outbox) == 1 and self._write_lone():
+        elif self._write_lone():
             return
         while (self._outbox or self._pending) and not self.is_clogged:
-            if not self.writing.acquire(blocking=False):
+            if not self.writing.acquire(False):
                 return  # whoever writes looks again before it leaves
             connection = self._connection
             if connection is None:
@@ -141,30 +147,31 @@ class Link:
                 self._events.clogged(self)
 
     def answer(self, call: Call, deadline_ns: int) -> bool:
-        """Wait for this link's answer to a call, reading in this thread when nobody else does; False when it is late."""
+        """Wait for this link's answer to a call, reading in this thread if nobody else does; False when it is late."""
         hub, waiting, reading = self.hub, call.waiting, self._reading
-        self._express = True
         while hub in waiting:
-            now = time.monotonic_ns()
-            self._express_until_ns = now + EXPRESS_LEASE_NS
-            if now >= deadline_ns:
-                return False
-            if not reading.acquire(timeout=TURN_SECONDS):
-                continue
-            try:
-                connection = self._connection
-                if connection is None:
-                    time.sleep(EXPRESS_NAP_SECONDS)
-                elif hub in waiting:
-                    self._receive(connection)
-            finally:
-                reading.release()
+            if reading.acquire(False) or reading.acquire(timeout=TURN_SECONDS):
+                try:
+                    connection = self._connection
+                    if connection is None:
+                        time.sleep(EXPRESS_NAP_SECONDS)
+                    elif hub in waiting:
+                        self._receive(connection)
+                finally:
+                    reading.release()
+            if hub in waiting:
+                now = time.monotonic_ns()
+                self._express_until_ns = now + EXPRESS_LEASE_NS
+                if now >= deadline_ns:
+                    return False
         return True
 
-    def expect_answer(self) -> None:
-        """Keep the reading thread away for a moment: an answer is about to be waited for."""
-        if self._express:
-            self._express_until_ns = time.monotonic_ns() + EXPRESS_LEASE_NS
+    def pump_express(self) -> None:
+        """Write what waits, and keep the reading thread away for a moment: an answer is about to be waited for."""
+        self._express = True
+        self._express_until_ns = time.monotonic_ns() + EXPRESS_LEASE_NS
+        if not self._write_lone():
+            self.pump()
 
     def finish(self) -> None:
         """Say to the peer that no more comes."""
@@ -181,15 +188,15 @@ class Link:
 
     def _write_lone(self) -> bool:
         """Write the only frame that waits, if it is small and nothing is in its way; tell whether that was all."""
-        if not self.writing.acquire(blocking=False):
+        if not self.writing.acquire(False):
             return False
         try:
             connection, outbox = self._connection, self._outbox
-            if connection is None or self._pending or connection.checked or len(outbox) != 1:
+            if len(outbox) != 1 or connection is None or self._pending or connection.checked or self.is_clogged:
                 return False
             frame = outbox[0]
             size = len(frame)
-            if size >= SHARED_BYTES_MIN or self.is_clogged:
+            if size >= SHARED_BYTES_MIN:
                 return False
             sent = connection.send((frame,))
             if sent:
@@ -244,7 +251,10 @@ class Link:
         try:
             data = connection.receive()
             if data:
-                if self._reader.idle and self._is_express(data):
+                if len(data) == REPLY_BYTES:
+                    if self._reader.idle and self._events.answered(self, data):
+                        return
+                elif self.lane is not None and self._reader.idle and self._take_lone(self.lane, data):
                     return
                 self._hand_over(connection, self._reader.receive(data))
             elif data is not None:
@@ -252,17 +262,21 @@ class Link:
         except (OSError, EchoicError) as error:
             self._break(connection, str(error))
 
-    def _is_express(self, data: bytes) -> bool:
-        """Take a lone synchronous event or answer the short way."""
-        if len(data) == REPLY_BYTES:
-            return self._events.answered(self, data)
-        if len(data) > KIND_PLACE and data[KIND_PLACE] == CALLS:
-            self._reading_thread = threading.get_ident()
-            try:
-                return self._events.called(self, data)
-            finally:
-                self._reading_thread = 0
-        return False
+    def _take_lone(self, lane: ArrivalLane, data: bytes) -> bool:
+        """Take a lone synchronous event the short way; False, and nothing done, when it is not one."""
+        call = self._events.called(self, lane, data)
+        sink = self.lane_sink
+        if not call or sink is None:
+            return False
+        self._reading_thread = threading.get_ident()
+        try:
+            problem = sink.run_lone(data)
+        finally:
+            self._reading_thread = 0
+        self._events.reply(lane, call, {sink.name: problem} if problem else None)
+        if not self._write_lone():
+            self.pump()
+        return True
 
     def _hand_over(self, connection: Connection, frames: Sequence[Frame]) -> None:
         self._reading_thread = threading.get_ident()

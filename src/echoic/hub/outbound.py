@@ -31,6 +31,7 @@ from echoic.wire import Batch, Buffer, encoder_of
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
     from echoic.hub.flusher import Flusher
+    from echoic.hub.link import Link
 
 __all__ = ["Source", "SourceState", "SourceStatistics"]
 
@@ -85,6 +86,7 @@ class Source:
         self._run_max = max(1, RUN_BYTES // (self.format.size + TEXT_BYTES_GUESS * self.format.variable))
         self._lock = threading.RLock()
         self._lane: CallLane | None = None
+        self._lane_links: list[Link] = []
         self._armed = False
         self._batches = 0
         self._closed = False
@@ -253,23 +255,25 @@ class Source:
 
     def _call_express(self, event: object, timeout: float) -> bool:
         """Send an event the short way and wait for all sinks; tell whether that was possible."""
-        switchboard, lane = self._switchboard, self._lane
-        if lane is None or switchboard.waits_for_itself(self._member):
-            self._lane = switchboard.open_lane(self._member, self.id, self.format)
+        switchboard, lane, links = self._switchboard, self._lane, self._lane_links
+        if lane is None:
+            self._lane, self._lane_links = switchboard.open_lane(self._member, self.id, self.format)
             return False
+        for link in links:
+            if link.reads_here:
+                return False
         deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
-        record = self._encode(event)
-        with self._lock:
-            made = None if self._run else switchboard.call_express(lane, record)
+        made = switchboard.call_express(lane, self._encode(event))
         if made is None:
             self._lane = None
             return False
-        number, call, links = made
+        number, call = made
+        for link in links:
+            link.pump_express()
         for link in links:
             link.answer(call, deadline_ns)
         if call.waiting or call.failures:
             self._await(number, call, deadline_ns, timeout, {})
-        switchboard.core.forget_call(number)
         return True
 
     def _await(self, number: int, call: Call, deadline_ns: int, timeout: float, failures: dict[str, str]) -> None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
 
 import msgspec
 
-from echoic.channels import Gap, Slow
-from echoic.errors import EchoicError, LocalError
+from echoic.channels import RECORD_START, Gap, Slow
+from echoic.errors import LocalError
 from echoic.formats import Format, match
-from echoic.wire import Batch, Decoder, decoder_of
+from echoic.wire import Batch, Buffer, decoder_of
 
 if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
@@ -31,6 +31,7 @@ Handler: TypeAlias = Callable[[Any], object]
 
 QUEUE_BYTES_MAX: Final = 8 * 1024 * 1024
 PROBLEM_CHARACTERS_MAX: Final = 500
+RAISED: Final = (Exception, SystemExit)  # `sys.exit()` in a handler must not end the thread that reads
 log: Final = logging.getLogger("echoic.hub")
 _numbers: Final = itertools.count(1)
 
@@ -102,8 +103,7 @@ class Sink:
         self._batch = batch
         self._narrow = narrow
         self._events = self._failures = self._missed = 0
-        self._lone_format: Format | None = None
-        self._lone_decoder: Decoder | None = None
+        self._lone: Callable[[Buffer, int], object] | None = None
         self._running = threading.RLock()
         self._waiting: deque[Arrival] = deque()
         self._waiting_bytes = 0
@@ -123,31 +123,30 @@ class Sink:
                 declared = self.declared
                 typed = batch if declared is None else batch.to(declared, narrow=self._narrow)
                 items = iter((typed,) if self._batch else typed.events())
-            except EchoicError as error:
+            except RAISED as error:  # a class may refuse the values of its fields
                 return self._failed(error)
             self._events += batch.count
             return self._call(handler, items)
 
-    def run_lone(self, batch: Batch) -> str | None:
-        """Call the handler for one event that needs no conversion; None, and nothing done, when it is not so simple."""
-        if batch.format is not self._lone_format:
-            self._prepare(batch.format)
-        decoder, handler = self._lone_decoder, self._handler
-        if decoder is None or handler is None:
-            return None
+    def run_lone(self, data: bytes) -> str:
+        """Call the handler for the one event in a frame, for which `takes_lone` has found the way; else as `run`."""
         with self._running:
             if self.closed:
                 return ""
-            try:
-                (event,) = decoder.decode(batch.records, batch.known_offsets)
-            except (ValueError, EchoicError):
-                return None  # the long way says what is wrong
             self._events += 1
             try:
-                handler(event)
-            except Exception as error:  # noqa: BLE001 - a handler may raise anything
+                self._handler(self._lone(data, RECORD_START))  # type: ignore[misc] # both are there
+            except RAISED as error:  # a handler may raise anything, and it must not hurt the others
                 return self._failed(error)
         return ""
+
+    def takes_lone(self, format: Format) -> bool:
+        """Whether a lone event of a format can be decoded where it lies and handed to the handler at once."""
+        if self.queued or self._batch or self._handler is None:
+            return False
+        decoder = decoder_of(format if self.declared is None else self.declared)
+        self._lone = decoder.single if decoder.binding.format.token == format.token else None
+        return self._lone is not None
 
     def run_object(self, event: object) -> str:
         """Call the handler for one event of this very process that has the right class already."""
@@ -173,22 +172,25 @@ class Sink:
         """
         dropped: list[Arrival] = []
         with self._changed:
-            if self.slow == "block":
-                while wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
-                    self._changed.wait()
+            while self.slow == "block" and wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
+                self._changed.wait()
+            if self.closed:
+                dropped.append(arrival)
             elif self.slow == "latest":
                 dropped.extend(self._waiting)
                 self._waiting.clear()
                 self._waiting_bytes = 0
-            self._waiting.append(arrival)
-            self._waiting_bytes += arrival.size
+            if not self.closed:
+                self._waiting.append(arrival)
+                self._waiting_bytes += arrival.size
             while self.slow == "drop_oldest" and self._waiting_bytes > QUEUE_BYTES_MAX and len(self._waiting) > 1:
                 dropped.append(self._waiting.popleft())
                 self._waiting_bytes -= dropped[-1].size
             overrun = self.slow == "disconnect" and self._waiting_bytes > QUEUE_BYTES_MAX
             self._changed.notify_all()
         for old in dropped:
-            self.missed(Gap(0, old.source, old.first, old.first + old.batch.count - 1, f"too slow ({self.slow})"))
+            if not self.closed:
+                self.missed(Gap(0, old.source, old.first, old.first + old.batch.count - 1, f"too slow ({self.slow})"))
             old.done("")
         if overrun:
             self.end("it does not keep up (disconnect)")
@@ -211,15 +213,22 @@ class Sink:
         """Count events that this sink will not get, and tell whoever asked to know."""
         self._missed += gap.last - gap.first + 1
         if self.on_gap is not None:
-            self.on_gap(gap)
+            try:
+                self.on_gap(gap)
+            except RAISED as error:
+                self._failed(error)
 
     def end(self, reason: str) -> None:
         """End the subscription because it cannot go on."""
         log.warning("%s of %s is ended: %s", self.name, self._endpoints.member.name, reason)
         self.close()
 
-    def close(self) -> None:
-        """End the subscription: the handler is not called again once this returns."""
+    def close(self, timeout: float = -1) -> None:
+        """End the subscription: the handler is not called again once this returns.
+
+        Args:
+            timeout: How many seconds to wait for a call of the handler that is under way; forever when negative.
+        """
         with self._changed:
             if self.closed:
                 return
@@ -232,8 +241,8 @@ class Sink:
         if self.on_ready is not None:
             self.on_ready()
         self._endpoints.remove_sink(self)
-        with self._running:  # whoever is inside the handler leaves it first
-            pass
+        if self._running.acquire(timeout=timeout):  # whoever is inside the handler leaves it first
+            self._running.release()
 
     def statistics(self) -> SinkStatistics:
         """Return the counts so far."""
@@ -251,12 +260,6 @@ class Sink:
         self._events += typed.count
         return [typed] if self._batch else typed.events()
 
-    def _prepare(self, format: Format) -> None:
-        """Find out how a lone event of a format is decoded, if no conversion is needed."""
-        decoder = decoder_of(format if self.declared is None else self.declared)
-        simple = decoder.binding.format.token == format.token and not self._batch and not self.queued
-        self._lone_format, self._lone_decoder = format, decoder if simple else None
-
     def _drain(self) -> None:
         """Run the handler in a thread of its own."""
         while (arrival := self.take(None)) is not None:
@@ -269,15 +272,19 @@ class Sink:
             try:
                 for item in items:
                     handler(item)
-            except Exception as error:  # noqa: BLE001 - a handler may raise anything, and it must not hurt the others
+            except RAISED as error:  # a handler may raise anything, and it must not hurt the others
                 problem = problem or self._failed(error)
             else:
                 return problem
 
-    def _failed(self, error: Exception) -> str:
+    def _failed(self, error: BaseException) -> str:
         self._failures += 1
         log.error("the handler %s of %s failed", self.name, self._endpoints.member.name, exc_info=error)
-        return f"{type(error).__name__}: {error}"[:PROBLEM_CHARACTERS_MAX]
+        try:
+            text = str(error)[:PROBLEM_CHARACTERS_MAX].encode("utf-8", "replace").decode()
+        except RAISED:
+            text = "its text cannot be had"
+        return f"{type(error).__name__}: {text}"
 
     def __enter__(self) -> Self:
         return self

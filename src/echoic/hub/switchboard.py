@@ -9,11 +9,13 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from echoic.channels import (
+    REPLY_BYTES,
+    ArrivalLane,
     Call,
     CallLane,
     Concentrator,
@@ -28,8 +30,6 @@ from echoic.channels import (
     Missed,
     Refused,
     decode_reply,
-    encode_reply,
-    receive_call,
 )
 from echoic.errors import (
     AddressError,
@@ -45,6 +45,9 @@ from echoic.hub.link import Link
 from echoic.links import Connection, Identity, Listener, dial
 from echoic.wire import Batch, Frame, FrameReader, Hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
+
+if TYPE_CHECKING:
+    from echoic.hub.sink import Sink
 
 __all__ = ["Deliveries", "Switchboard"]
 
@@ -66,9 +69,6 @@ class Deliveries(Protocol):
 
     def deliver(self, delivery: Delivery) -> None:
         """Hand events to the sinks of a channel."""
-
-    def deliver_lone(self, delivery: Delivery) -> bool:
-        """Do the same for a lone synchronous event; tell whether it was handled well and has yet to be answered."""
 
     def missed(self, missed: Missed) -> None:
         """Tell the sinks of a channel what will not arrive."""
@@ -150,32 +150,44 @@ class Switchboard:
         """Send a synchronous event."""
         with self.lock:
             number, call = self.core.call(member, source, batch)
-            for hub in call.waiting:
-                self._links[hub].expect_answer()
+            links = [self._links[hub] for hub in call.waiting]
             todo = self._settle()
+        for link in links:
+            link.pump_express()
         for act in todo:
             act()
         return number, call
 
-    def open_lane(self, member: Member, source: int, format: Format) -> CallLane | None:
-        """Return a lane for synchronous events of a source, if one can be used now."""
+    def open_lane(self, member: Member, source: int, format: Format) -> tuple[CallLane | None, list[Link]]:
+        """Return a lane for synchronous events of a source, if one can be used now, and the links it takes."""
         with self.lock:
-            return CallLane.open(member, source, format, self.core.neighbours)
+            lane = CallLane.open(member, source, format, self.core.neighbours)
+            return lane, [self._links[hub] for hub in lane.hubs] if lane is not None else []
 
-    def call_express(self, lane: CallLane, record: bytes) -> tuple[int, Call, list[Link]] | None:
-        """Send a synchronous event on a lane; None when that cannot be used any more."""
-        core, links = self.core, self._links
+    def call_express(self, lane: CallLane, record: bytes) -> tuple[int, Call] | None:
+        """Post a synchronous event on a lane, for the caller to pump; None when that cannot be used any more."""
+        core = self.core
         with self.lock:
             number = next(core.call_numbers)
             call = lane.post(record, number)
             if call is None:
                 return None
             core.calls[number] = call
-            ways = [links[hub] for hub in lane.hubs]
-        for link in ways:
-            link.expect_answer()
-            link.pump()
-        return number, call, ways
+        return number, call
+
+    def open_arrivals(self, delivery: Delivery, sink: "Sink") -> None:
+        """Take the synchronous events that follow one the short way, until the channel's sinks change."""
+        with self.lock:
+            link = self._links.get(delivery.hub)
+            if link is not None:
+                lane = ArrivalLane(link.neighbour, delivery.member, delivery.number, delivery.batch.format)
+                link.lane, link.lane_sink = lane, sink
+
+    def close_arrivals(self) -> None:
+        """Take synchronous events the long way: the sinks of a channel are about to change."""
+        with self.lock:
+            for link in self._links.values():
+                link.lane = None
 
     def answers(self, call: Call, deadline_ns: int) -> None:
         """Wait until all hubs have answered a call, or it is too late."""
@@ -224,6 +236,8 @@ class Switchboard:
         Raises:
             EchoicError: As `ask` does.
         """
+        if self.closed:
+            raise ClosedError("the hub was closed")
         replies: list[Message] = []
         answered = threading.Event()
 
@@ -294,37 +308,30 @@ class Switchboard:
         if delivery is not None:
             self._deliveries.deliver(delivery)
 
-    def called(self, link: Link, data: bytes) -> bool:
-        """Take a lone synchronous event, if that is what `data` is; tell whether it was."""
-        neighbour = link.neighbour
+    def called(self, link: Link, lane: ArrivalLane, data: bytes) -> int:
+        """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""
         with self.lock:
-            if self._links.get(link.hub) is not link:
-                return False
-            delivery = receive_call(neighbour, data)
-            if delivery is None:
-                return False
-            if neighbour.session.receive(delivery.size):
-                self.core.tell(neighbour)
-        if self._deliveries.deliver_lone(delivery):
-            with self.lock:
-                neighbour.session.post(encode_reply(delivery.number, delivery.call))
-            link.pump()
-        return True
+            return lane.take(data) if self._links.get(link.hub) is link else 0
+
+    def reply(self, lane: ArrivalLane, call: int, failures: Mapping[str, str] | None) -> None:
+        """Answer a lone synchronous event."""
+        with self.lock:
+            lane.reply(call, failures)
 
     def answered(self, link: Link, data: bytes) -> bool:
-        """Take a lone answer, if that is what `data` is; tell whether it was."""
+        """Take a lone answer; False, and nothing done, when it is not one."""
         number = decode_reply(data)
         if not number:
             return False
-        session = link.neighbour.session
+        neighbour, calls = link.neighbour, self.core.calls
         with self.lock:
-            if self._links.get(link.hub) is not link:
-                return False
-            if session.receive(8):
-                self.core.tell(link.neighbour)
-            call = self.core.calls.get(number)
+            if neighbour.session.receive(REPLY_BYTES):
+                self.core.tell(neighbour)
+            call = calls.get(number)
             if call is not None:
                 call.waiting.pop(link.hub, None)
+                if not call.waiting:
+                    del calls[number]
         return True
 
     def broke(self, link: Link) -> None:
@@ -413,7 +420,9 @@ class Switchboard:
             OSError: The connection broke.
         """
         known = partial(self._known, dialled=bool(dialled))
-        greeting = Greeting(self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled)
+        greeting = Greeting(
+            self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
+        )
         reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
         try:
             early = _greet(connection, greeting, reader)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from echoic.links.ring import RingReader, RingWriter
-from echoic.links.sockets import SEND_FLAGS, SocketConnection
+from echoic.links.sockets import RECEIVE_BYTES, SEND_FLAGS, SocketConnection
 from echoic.wire import Buffer
 
 __all__ = ["UnixConnection"]
@@ -33,6 +33,8 @@ CREDENTIALS: Final = struct.Struct("3i")
 
 class UnixConnection(SocketConnection):
     """A connected Unix socket, and a ring in each direction."""
+
+    receive_bytes_busy = RECEIVE_BYTES
 
     def __init__(self, socket_: socket.socket, peer: str | None = None) -> None:
         """Take over a connected socket and greet the peer."""

@@ -8,7 +8,13 @@ there: nothing may be passed over in silence.
 
 from typing import Final
 
-__all__ = ["Ledger", "Line"]
+__all__ = ["Ledger", "Line", "check"]
+
+
+def check(fact: bool, problem: str) -> None:
+    """Raise AssertionError with the problem, if something is not a fact."""
+    if not fact:
+        raise AssertionError(problem)
 
 
 class Line:

@@ -20,6 +20,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from echoic.channels import ChannelId, Message, Resolve, Resolved, Slow
 from echoic.errors import EchoicError
+from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.testing.simulated_system import SimulatedSystem, SimulationReport
@@ -32,8 +33,8 @@ POLICIES: Final[tuple[Slow, ...]] = get_args(Slow)
 FAULTS_NS: Final = 22 * SECOND
 HEALED_NS: Final = 33 * SECOND  # whoever crashed has returned, if at all
 QUIET_NS: Final = 45 * SECOND
-LARGE_BYTES: Final = 300_000
-LARGE_SHARE: Final = 0.15
+HEAVY_SHARE: Final = 0.12
+LARGE_BYTES: Final = 400_000
 UNTOLD_BYTES_MAX: Final = (2_000_000, 32 * 1024 * 1024)
 
 
@@ -63,6 +64,7 @@ class _Run:
             seed, freezes=draw.random() < 0.5, untold_bytes_max=UNTOLD_BYTES_MAX[draw.random() < 0.7]
         )
         self.random = self.system.random
+        self.heavy = self.random.random() < HEAVY_SHARE
         hubs = [self.system.add_hub() for _ in range(self.random.randint(2, 5))]
         self.server = hubs[0].address
         self.channels = [
@@ -100,7 +102,7 @@ class _Run:
         self._check_names()
 
     def _draw_fault(self) -> Callable[[], None]:
-        fault = self.random.choice(self._faults)
+        fault = _Run._hang if self.heavy and self.random.random() < 0.3 else self.random.choice(self._faults)
 
         def strike() -> None:
             self.system.faults[fault.__name__.strip("_")] += 1
@@ -116,7 +118,7 @@ class _Run:
     def _publish(self) -> None:
         hub = self._hub()
         if hub is not None:
-            load_bytes = LARGE_BYTES if self.random.random() < LARGE_SHARE else 0
+            load_bytes = LARGE_BYTES if self.heavy and self.random.random() < 0.7 else 0
             pause_ns = self.random.randrange(100, 600) * MILLISECOND
             self.system.publish(hub, self.random.choice(self.channels), pause_ns, load_bytes=load_bytes)
 
@@ -216,7 +218,7 @@ class _Run:
         if living:
             one = self.random.choice(living)
             now_ns = self.system.clock.now_ns
-            one.stuck_until_ns = min(HEALED_NS, now_ns + self.random.randrange(SECOND, 15 * SECOND))
+            one.stuck_until_ns = min(HEALED_NS, now_ns + self.random.randrange(SECOND, 20 * SECOND))
 
     _faults = (
         _cut_connection,

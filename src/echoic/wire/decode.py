@@ -26,6 +26,7 @@ from echoic.errors import CodegenError, FormatError, MalformedBatchError
 from echoic.formats import Binding, Field, Format, Kind, Slots, bind, element_dtype, number_letters, shown
 from echoic.wire.bounds import Bounds, checked_bounds
 from echoic.wire.convert_native import NativeLocator, can_locate
+from echoic.wire.frames import Buffer
 from echoic.wire.reader import RecordReader
 from echoic.wire.slots import ORDERS
 
@@ -44,6 +45,8 @@ class Decoder:
         self._format = binding.format
         self._reader = RecordReader(binding)
         self._fast = generate(binding)
+        self.single: Final = single(binding)
+        """Decode the record at a place: `single(data, place)`. None for all but records of plain numbers."""
         self._locator: NativeLocator | None = None
         self._records = 0
         self._tried = False
@@ -121,6 +124,18 @@ def generate(binding: Binding) -> BatchFunction | None:
         make, iterate = binding.make, struct.Struct(source.struct_format()).iter_unpack
         return lambda _records, _data, fixed: list(starmap(make, iterate(fixed)))
     return source.function(made)
+
+
+def single(binding: Binding) -> Callable[[Buffer, int], object] | None:
+    """Return a function that decodes one record of plain numbers where it lies, None for other formats."""
+    format = binding.format
+    if format.variable or not all(_generable(field, format) for field in format.fields):
+        return None
+    source = _Source(format)
+    if source.record(binding, 0) != f"N0({source.values()})" or source.columns:
+        return None
+    make, unpack_from = binding.make, struct.Struct(source.struct_format()).unpack_from
+    return lambda data, place: make(*unpack_from(data, place))
 
 
 def _generable(field: Field, format: Format) -> bool:

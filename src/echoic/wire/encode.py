@@ -30,6 +30,7 @@ __all__ = ["Encoder", "encoder_of"]
 RecordsFunction: TypeAlias = Callable[[Sequence[object]], list[bytes]]
 
 SHORT_TEXT: Final = 256
+astuple: Final[Callable[[Any], tuple[Any, ...]]] = msgspec.structs.astuple
 TAILS: Final = tuple(bytes(8 - used) for used in range(8))  # the NUL of a string, and padding to a multiple of 8
 
 
@@ -68,11 +69,12 @@ class Encoder:
         if function is None:
             return self._encode_one
         fast, pack_one = function, self._encode_one
+        plain = plain_function(self.format) if function is self._by_position else None
 
         def encode_one(event: object) -> bytes:
             if event.__class__ is kind:
                 try:
-                    return fast((event,))[0]
+                    return fast((event,))[0] if plain is None else plain(*astuple(event))
                 except (struct.error, AttributeError, TypeError, ValueError, OverflowError):
                     pass  # the slow way says what is wrong
             return pack_one(event)
@@ -134,6 +136,16 @@ def generate(format: Format, *, by_position: bool) -> RecordsFunction | None:
     if not format.variable and not single and leaves == sorted(leaves, key=_offset) and not _needs_care(leaves):
         return lambda events: [pack(*get(event)) for event in events]
     return _compile(format, leaves, get, pack, single=single)
+
+
+def plain_function(format: Format) -> Callable[..., bytes] | None:
+    """Return a function from the values of an event's fields to its record, None unless all are plain numbers."""
+    if not all(_generable(field, format) and field.record is None for field in format.fields) or format.variable:
+        return None
+    leaves = _leaves(format, 0, "")
+    if _needs_care(leaves) or leaves != sorted(leaves, key=_offset):
+        return None
+    return struct.Struct(_struct_format(format, leaves)).pack
 
 
 def _offset(leaf: tuple[int, str, Field]) -> int:

@@ -8,8 +8,11 @@ On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes t
 the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
 """
 
+import errno
 import os
+import socket
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -39,11 +42,14 @@ def _open(setup: Setup, *, links: str | None) -> Iterator[Session]:
 
     variables = {} if links is None else {"ECHOIC_LINKS": links}
     with ExitStack() as stack:
+        before = _tcp_connections()
         with _environment(variables):
             hub = stack.enter_context(Hub())
             opened = _open_stages if setup.stages > 1 else _open_sinks
             sources, peers = opened(hub, setup, variables, stack)
             session = _joined(sources, peers, setup)
+        if links == "tcp" and before is not None and _tcp_connections() == before:
+            warnings.warn("ECHOIC_LINKS=tcp was not obeyed: what is called tcp here is not", stacklevel=2)
         yield session
 
 
@@ -64,6 +70,28 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _tcp_connections() -> int | None:
+    """Return how many TCP connections this process has, or None where the kernel does not tell."""
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        return None
+    return sum(_is_tcp_connection(int(entry.name)) for entry in folder.iterdir())
+
+
+def _is_tcp_connection(descriptor: int) -> bool:
+    try:
+        copy = os.dup(descriptor)
+    except OSError:
+        return False
+    try:
+        with socket.socket(fileno=copy) as each:
+            return each.family in (socket.AF_INET, socket.AF_INET6) and bool(each.getpeername())
+    except OSError as error:
+        if error.errno == errno.ENOTSOCK:
+            os.close(copy)
+        return False
 
 
 def _declared(setup: Setup) -> object:

@@ -1,0 +1,201 @@
+"""What `echoic doctor` looks at. Each examination returns a finding, and may raise, which is a finding too."""
+
+import ctypes
+import fcntl
+import importlib.util
+import mmap
+import os
+import platform
+import resource
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from echoic.cli.meeting import visit
+from echoic.cli.where import Where, names_address
+from echoic.codegen import compile_library
+from echoic.errors import UnreachableError
+from echoic.links import unix_path
+
+__all__ = ["EXAMINATIONS", "Finding"]
+
+PYTHON_MIN: Final = (3, 11)
+DESCRIPTORS_MIN: Final = 256
+DESCRIPTORS_GOOD: Final = 4096
+ROUND_TRIPS: Final = 300
+ROUND_TRIP_GOOD_NS: Final = 200_000
+SWITCH_SECONDS_GOOD: Final = 0.001
+TICK_GOOD_SECONDS: Final = 1e-6
+GOOD_CLOCKS: Final = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
+YEAR_MIN: Final = 2025
+SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+PROGRAM: Final = "define i64 @triple(i64 %n) {\n  %product = mul i64 %n, 3\n  ret i64 %product\n}\n"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """How something is, and what to do about it."""
+
+    status: Literal["ok", "info", "warn", "fail"]
+    detail: str
+    advice: str = ""
+    name: str = ""
+
+
+def _python(_: Where) -> Finding:
+    found = f"{platform.python_implementation()} {platform.python_version()} on {platform.machine()}"
+    if sys.version_info < PYTHON_MIN:
+        return Finding("fail", found, "install Python 3.11 or later")
+    return Finding("ok", found)
+
+
+def _native_code(_: Where) -> Finding:
+    begun = time.perf_counter()
+    library = compile_library(PROGRAM, ("triple",))
+    triple = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.address("triple"))
+    if triple(14) != 42:
+        return Finding("fail", "compiled code computes wrongly", "reinstall llvmlite")
+    return Finding("ok", f"LLVM compiles and links in {(time.perf_counter() - begun) * 1000:.0f} ms")
+
+
+def _unix_socket(_: Where) -> Finding:
+    path = unix_path(7400)
+    if path is None:
+        folder = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/echoic-{os.getuid()}"  # noqa: S108 - only shown
+        return Finding(
+            "warn",
+            f"{folder} is not a folder of this user alone, so hubs here talk over TCP and share no memory",
+            f"chmod 700 {folder}, or set XDG_RUNTIME_DIR to a folder that is yours",
+        )
+    return Finding("ok", f"sockets lie in {path.parent}, which nobody else can write to")
+
+
+def _shared_memory(_: Where) -> Finding:
+    descriptor = os.memfd_create("echoic-doctor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, mmap.PAGESIZE)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+        with mmap.mmap(descriptor, mmap.PAGESIZE) as memory:
+            memory[:6] = b"echoic"
+            if os.pread(descriptor, 6, 0) != b"echoic":
+                return Finding("fail", "memory files do not keep what is written to them")
+    finally:
+        os.close(descriptor)
+    return Finding("ok", "memory files can be made, sealed and mapped")
+
+
+def _loopback(_: Where) -> Finding:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=_answer, args=(listening,), daemon=True).start()
+        with socket.create_connection(listening.getsockname(), 2) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            taken = [_round_trip(line) for _ in range(ROUND_TRIPS)]
+    median = statistics.median(taken)
+    found = f"a TCP round trip between two threads takes {median / 1000:.0f} us"
+    if median > ROUND_TRIP_GOOD_NS:
+        return Finding("warn", found, "the machine is busy or slow; measure with `echoic bench round_trip`")
+    return Finding("ok", found)
+
+
+def _answer(listening: socket.socket) -> None:
+    line, _ = listening.accept()
+    with line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while data := line.recv(64):
+            line.sendall(data)
+
+
+def _round_trip(line: socket.socket) -> int:
+    begun = time.perf_counter_ns()
+    line.sendall(b"ping")
+    line.recv(64)
+    return time.perf_counter_ns() - begun
+
+
+def _descriptors(_: Where) -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    found = f"{soft} files and sockets may be open at once"
+    if soft < DESCRIPTORS_MIN:
+        return Finding("fail", found, f"ulimit -n {min(hard, DESCRIPTORS_GOOD)}")
+    if soft < DESCRIPTORS_GOOD:
+        return Finding(
+            "warn", f"{found}, enough for about {soft // 4} hubs", f"ulimit -n {min(hard, DESCRIPTORS_GOOD)}"
+        )
+    return Finding("ok", found)
+
+
+def _name_server(where: Where) -> Finding:
+    address = names_address(where)
+    with visit(where, "doctor") as hub:
+        begun = time.perf_counter()
+        try:
+            known = hub.channels(address)
+        except UnreachableError as error:
+            advice = f"`echoic pub`, `echo` and `up` serve names themselves; or run `echoic names serve` ({error})"
+            return Finding("info", f"nobody serves names at {address}", advice)
+        milliseconds = (time.perf_counter() - begun) * 1000
+    return Finding("ok", f"{address} knows {len(known)} channels and answers in {milliseconds:.0f} ms")
+
+
+def _switching(_: Where) -> Finding:
+    seconds = sys.getswitchinterval()
+    found = f"Python lets a thread compute for {seconds * 1000:g} ms before another may go on"
+    if seconds > SWITCH_SECONDS_GOOD:
+        advice = "in a process that computes beside its handlers, pass switch_interval=0.0001 to Hub"
+        return Finding("info", found, advice)
+    return Finding("ok", found)
+
+
+def _clock(_: Where) -> Finding:
+    tick = time.get_clock_info("monotonic").resolution
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    name = source.read_text("ascii").strip() if source.exists() else "unknown"
+    year = time.gmtime().tm_year
+    found = f"{name}, resolution {tick * 1e9:.0f} ns, the year is {year}"
+    if year < YEAR_MIN:
+        return Finding("fail", found, "set the clock")
+    if tick > TICK_GOOD_SECONDS or (name != "unknown" and name not in GOOD_CLOCKS):
+        return Finding(
+            "warn", found, "a slow clock source costs about 1 us per event; see `clocksource=` of the kernel"
+        )
+    return Finding("ok", found)
+
+
+def _java(_: Where) -> Finding:
+    home = os.environ.get("JAVA_HOME", "")
+    program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if program is None:
+        return Finding("info", "no Java", "only the Spark pipeline needs it: install Java 17 or later")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
+    return Finding("info", f"{program}: {(said.stderr or said.stdout).partition(chr(10))[0]}")
+
+
+def _spark(_: Where) -> Finding:
+    if importlib.util.find_spec("pyspark") is None:
+        return Finding("info", "no PySpark", "only the Spark pipeline needs it: pip install 'echoic[spark]'")
+    from importlib.metadata import version
+
+    return Finding("info", f"PySpark {version('pyspark')}")
+
+
+EXAMINATIONS: Final[dict[str, Callable[[Where], Finding]]] = {
+    "python": _python,
+    "native code": _native_code,
+    "unix socket": _unix_socket,
+    "shared memory": _shared_memory,
+    "loopback": _loopback,
+    "descriptors": _descriptors,
+    "name server": _name_server,
+    "switching": _switching,
+    "clock": _clock,
+    "java": _java,
+    "spark": _spark,
+}

@@ -1,0 +1,174 @@
+"""`echoic top`: what goes through all channels, live.
+
+The name server knows the channels, their managers know the hubs that take part, and each hub counts what goes through
+it. A channel's line adds up what its hubs report; rates are differences between two reports.
+"""
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from echoic.channels import ChannelCounts, ChannelEntry, ChannelId
+from echoic.cli.finding import browse
+from echoic.cli.meeting import attend
+from echoic.cli.rates import bytes_text
+from echoic.cli.screen import json_text
+from echoic.cli.survey import ask_all
+from echoic.cli.tables import table_lines
+from echoic.cli.where import NOWHERE, AsJson, Where
+from echoic.errors import LocalError, UnreachableError
+from echoic.hub import Hub
+
+__all__ = ["ChannelLoad", "top"]
+
+COLUMNS: Final = ("CHANNEL", "EVENTS/S", "BYTES/S", "SOURCES", "SINKS", "WAITING", "MISSED", "DROPPED")
+
+
+class ChannelLoad(msgspec.Struct, frozen=True):
+    """What goes through a channel, all hubs together."""
+
+    name: str
+    id: str
+    type: str
+    events_per_second: float
+    bytes_per_second: float
+    sources: int
+    sinks: int
+    waiting_bytes: int
+    missed: int
+    dropped: int
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What all hubs have counted at one moment, by hub and channel."""
+
+    time: float
+    known: list[ChannelEntry]
+    counts: dict[tuple[str, str], ChannelCounts]
+
+
+def top(
+    *,
+    interval: float = 1.0,
+    once: Annotated[bool, Parameter(name=["--once", "-1"], negative=(), show_default=False)] = False,
+    count: Annotated[int | None, Parameter(name=["--count", "-n"])] = None,
+    as_json: AsJson = False,
+    where: Where = NOWHERE,
+) -> None:
+    """Show what goes through all channels, live.
+
+    On a terminal the table is drawn anew; into a pipe, tables follow each other.
+
+    Examples:
+        echoic top
+
+        echoic top --once --json | jq .channels[].events_per_second
+
+    Args:
+        interval: Seconds between two tables.
+        once: Print one table and end.
+        count: Print so many tables and end.
+        as_json: Print a line of JSON each time.
+        where: Where the name server is.
+    """
+    if not 0 < interval < float("inf"):
+        raise LocalError(f"expected an interval above 0, got {interval}")
+    tables = 1 if once else count
+    with attend(where, "top") as hub:
+        if as_json or tables is not None or not sys.stdout.isatty():
+            _print_tables(hub, interval, tables, as_json=as_json)
+        else:
+            _draw_tables(hub, interval)
+
+
+def _print_tables(hub: Hub, interval: float, tables: int | None, *, as_json: bool) -> None:
+    before, printed = _sample(hub), 0
+    while tables is None or printed < tables:
+        time.sleep(interval)
+        after = _sample(hub)
+        loads = _loads(before, after)
+        if as_json:
+            print(json_text({"time": time.time(), "channels": [msgspec.to_builtins(load) for load in loads]}))
+        else:
+            print("\n".join(["", *_table(loads)] if printed else _table(loads)))
+        sys.stdout.flush()
+        before, printed = after, printed + 1
+
+
+def _draw_tables(hub: Hub, interval: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    before = _sample(hub)
+    with Live(Text("..."), console=Console(), auto_refresh=False, screen=True) as live:
+        while True:
+            time.sleep(interval)
+            after = _sample(hub)
+            loads = _loads(before, after)
+            head = f"names at {hub.names[0]}   {len(loads)} channels   {time.strftime('%H:%M:%S')}   Ctrl-C ends"
+            live.update(Text("\n".join([head, "", *_table(loads)]), no_wrap=True), refresh=True)
+            before = after
+
+
+def _sample(hub: Hub) -> Sample:
+    """Ask everybody who takes part in any channel."""
+    try:
+        known = browse(hub)
+    except UnreachableError:
+        known = []  # the name server is being replaced
+    described = ask_all([entry.id for entry in known], hub.describe)
+    addresses = {ChannelId.parse(entry.id).address for entry in known}
+    for each in described.values():
+        addresses.update(each.sources, (sink.address for sink in each.sinks))
+    reports = ask_all(sorted(addresses - {hub.address}), hub.report)
+    counts = {(address, each.id): each for address, report in reports.items() for each in report.channels}
+    return Sample(time.monotonic(), known, counts)
+
+
+def _loads(before: Sample, after: Sample) -> list[ChannelLoad]:
+    seconds = max(after.time - before.time, 1e-9)
+    return [_load(entry, before, after, seconds) for entry in after.known]
+
+
+def _load(entry: ChannelEntry, before: Sample, after: Sample, seconds: float) -> ChannelLoad:
+    hubs = [address for address, id in after.counts if id == entry.id]
+    current = [after.counts[address, entry.id] for address in hubs]
+    former = [before.counts[address, entry.id] for address in hubs if (address, entry.id) in before.counts]
+    return ChannelLoad(
+        name=entry.name,
+        id=entry.id,
+        type=next((counts.type for counts in current), ""),
+        events_per_second=max(0, _sum(current, "events_out") - _sum(former, "events_out")) / seconds,
+        bytes_per_second=max(0, _sum(current, "bytes_out") - _sum(former, "bytes_out")) / seconds,
+        sources=_sum(current, "sources"),
+        sinks=_sum(current, "sinks"),
+        waiting_bytes=_sum(current, "waiting_bytes"),
+        missed=_sum(current, "missed"),
+        dropped=_sum(current, "dropped"),
+    )
+
+
+def _sum(counts: Iterable[ChannelCounts], name: str) -> int:
+    return sum(getattr(each, name) for each in counts)
+
+
+def _table(loads: list[ChannelLoad]) -> list[str]:
+    rows = [
+        [
+            load.name,
+            round(load.events_per_second, 1),
+            bytes_text(load.bytes_per_second),
+            load.sources,
+            load.sinks,
+            bytes_text(load.waiting_bytes),
+            load.missed,
+            load.dropped,
+        ]
+        for load in loads
+    ]
+    return table_lines(COLUMNS, rows)
