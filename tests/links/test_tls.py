@@ -229,3 +229,30 @@ def test_bytes_that_came_with_the_handshake_are_not_lost(identity: Identity) -> 
     assert dialled.receive() == b"early"
     for each in (dialled, *ends, listening):
         each.close()
+
+
+def test_ciphertext_that_the_socket_did_not_take_leaves_while_receiving(connect: Connect) -> None:
+    dialled, accepted = connect("tls")
+    dialled._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # type: ignore[attr-defined]  # noqa: SLF001
+    sent = bytes(range(256)) * 64
+    assert dialled.send([sent]) == len(sent)
+    received, left = bytearray(), []
+    while len(received) < len(sent):
+        left.append(len(dialled._unsent))  # type: ignore[attr-defined]  # noqa: SLF001
+        received += accepted.receive() or b""
+        dialled.receive()
+    assert received == sent
+    assert left[0] > 0
+
+
+def test_an_end_behind_ciphertext_that_the_socket_did_not_take_comes_last(connect: Connect) -> None:
+    dialled, accepted = connect("tls")
+    dialled._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # type: ignore[attr-defined]  # noqa: SLF001
+    assert dialled.send([bytes(16_384)]) == 16_384
+    dialled.finish()
+    received, data = bytearray(), None
+    while data != b"":
+        data = accepted.receive()
+        received += data or b""
+        dialled.writable(10)
+    assert received == bytes(16_384)

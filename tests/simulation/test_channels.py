@@ -18,7 +18,7 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_system import Source, Subscription
 from echoic.testing.simulation import run_simulation
 
-SAFETY_SEEDS, LIVENESS_SEEDS, SEEDS_PER_TEST = 320, 120, 20
+SAFETY_SEEDS, LIVENESS_SEEDS, SEEDS_PER_TEST = 500, 200, 20
 
 
 @pytest.mark.parametrize("start", range(0, SAFETY_SEEDS, SEEDS_PER_TEST))
@@ -201,6 +201,7 @@ def test_hubs_that_gave_each_other_up_find_each_other_again_with_one_exact_gap()
 def test_a_gap_is_reported_even_if_the_source_never_sends_again() -> None:
     scene = Scene()
     scene.submit(7)
+    scene.system.run(SECOND)
     scene.part(scene.origin, scene.target, 30)
     scene.submit(5, SECOND)
     scene.settle()

@@ -20,10 +20,11 @@ __all__ = ["Endpoints", "Pending"]
 class Pending:
     """Counts the sinks that have yet to be done with events; the last one calls back."""
 
-    __slots__ = ("_finish", "_lock", "_waiting", "failures")
+    __slots__ = ("_finish", "_lock", "_waiting", "answered", "failures")
 
     def __init__(self, sinks: int) -> None:
         self.failures: Final[dict[str, str]] = {}
+        self.answered: Final[list[str]] = []
         self._waiting = sinks
         self._lock = threading.Lock()
         self._finish = threading.Lock()
@@ -32,6 +33,7 @@ class Pending:
     def done(self, sink: str, problem: str) -> bool:
         """Note that a sink is done, and how; return whether it was the last."""
         with self._lock:
+            self.answered.append(sink)
             if problem:
                 self.failures[sink] = problem
             self._waiting -= 1

@@ -73,6 +73,7 @@ class Link:
         self._connection: Connection | None = None
         self._pending: list[Buffer] = []
         self._reader = FrameReader()
+        self._early: tuple[Connection, FrameReader, Sequence[Frame]] | None = None
         self._reading = threading.Lock()
         self._reading_thread = 0
         self._express = False
@@ -88,8 +89,13 @@ class Link:
         """Whether the calling thread is inside a handler of this link, so that it cannot wait for an answer on it."""
         return self._reading_thread != 0 and self._reading_thread == threading.get_ident()
 
-    def attach(self, connection: Connection) -> None:
-        """Write to a fresh connection from now on. `writing` is held."""
+    def attach(self, connection: Connection, reader: FrameReader, early: Sequence[Frame]) -> None:
+        """Use a fresh connection from now on, beginning with frames that came right behind the greeting.
+
+        `writing` is held. Whoever reads first takes these frames, be it the thread of the link or one that waits for an
+        answer.
+        """
+        self._early = (connection, reader, early)
         previous, self._connection = self._connection, connection
         self._pending = []
         self.is_clogged = False
@@ -107,13 +113,13 @@ class Link:
         self._reading.release()
         return True
 
-    def start(self, reader: FrameReader, early: Sequence[Frame]) -> None:
-        """Read the connection in a thread of its own, beginning with frames that came right behind the greeting."""
+    def start(self) -> None:
+        """Read the connection in a thread of its own."""
         connection = self._connection
         if connection is not None:
             threading.Thread(
                 target=self._read_all,
-                args=(connection, reader, early),
+                args=(connection,),
                 name=f"echoic-link-{self.neighbour.address}",
                 daemon=True,
             ).start()
@@ -228,11 +234,10 @@ class Link:
         self._pending = _rest(pieces, sent) if sent < size else []
         return sent == size
 
-    def _read_all(self, connection: Connection, reader: FrameReader, early: Sequence[Frame]) -> None:
+    def _read_all(self, connection: Connection) -> None:
         """Read one connection until it breaks."""
         with self._reading:
-            self._reader = reader
-            self._hand_over(connection, early)
+            self._take_early(connection)
         while self._connection is connection:
             if self._express:
                 if time.monotonic_ns() < self._express_until_ns:
@@ -248,6 +253,8 @@ class Link:
 
     def _receive(self, connection: Connection) -> None:
         """Receive once and hand the frames over. `_reading` is held."""
+        if self._early is not None:
+            self._take_early(connection)
         try:
             data = connection.receive()
             if data:
@@ -262,10 +269,17 @@ class Link:
         except (OSError, EchoicError) as error:
             self._break(connection, str(error))
 
+    def _take_early(self, connection: Connection) -> None:
+        """Hand over what came right behind the greeting of a connection, once. `_reading` is held."""
+        if self._early is not None and self._early[0] is connection:
+            _, self._reader, early = self._early
+            self._early = None
+            self._hand_over(connection, early)
+
     def _take_lone(self, lane: ArrivalLane, data: bytes) -> bool:
         """Take a lone synchronous event the short way; False, and nothing done, when it is not one."""
-        call = self._events.called(self, lane, data)
         sink = self.lane_sink
+        call = self._events.called(self, lane, data) if sink is not None else 0
         if not call or sink is None:
             return False
         self._reading_thread = threading.get_ident()

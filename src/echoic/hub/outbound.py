@@ -151,6 +151,10 @@ class Source:
         if self._run or self._endpoints.sinks or not self._call_express(event, timeout):
             self._call(Batch.of((event,), self._declared), event, timeout)
 
+    def would_wait(self) -> bool:
+        """Tell whether `submit` would wait now, because a sink that wants every event has no room or runs here."""
+        return bool(self._endpoints.sinks) or self._switchboard.blocked(self._member)
+
     def flush(self) -> None:
         """Send what has gathered.
 
@@ -307,7 +311,8 @@ class Source:
         if self._endpoints.sinks and batch.count:
             here = self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
             if not here.wait((deadline_ns - time.monotonic_ns()) / 1e9):
-                failures["a sink in this process"] = f"not done within {timeout} s"
+                late_here = [sink.name for sink in self._endpoints.sinks if sink.name not in here.answered]
+                failures[", ".join(late_here)] = f"not done within {timeout} s"
             failures |= here.failures
         self._await(number, call, deadline_ns, timeout, failures)
 

@@ -305,23 +305,28 @@ class Events:
     def __init__(self, sink: Sink, timeout: float | None) -> None:
         self.sink: Final = sink
         self._timeout = timeout
-        self._items: Iterator[Any] = iter(())
+        self._items: list[Any] = []  # the next one last
         self._arrival: Arrival | None = None
 
     def __iter__(self) -> "Events":
         return self
 
     def __next__(self) -> Any:  # noqa: ANN401 - an event of any type
-        while True:
-            for item in self._items:
-                return item
+        if not self.ready(self._timeout):
+            self.close()
+            raise StopIteration
+        return self._items.pop()
+
+    def ready(self, timeout: float | None = 0) -> bool:
+        """Tell whether there is a next event, waiting for one if `timeout` allows."""
+        while not self._items:
             self._finish()
-            arrival = self.sink.take(self._timeout)
+            arrival = self.sink.take(timeout)
             if arrival is None:
-                self.close()
-                raise StopIteration
+                return False
             self._arrival = arrival
-            self._items = iter(self.sink.decoded(arrival))
+            self._items = self.sink.decoded(arrival)[::-1]
+        return True
 
     def close(self) -> None:
         """End the subscription."""

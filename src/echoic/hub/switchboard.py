@@ -53,6 +53,7 @@ __all__ = ["Deliveries", "Switchboard"]
 
 HELLO_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 15.0
+CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 0.0)  # the last try is the last
 STRANGERS_MAX: Final = 64
 ACCEPT_MILLISECONDS: Final = 200
 ROOM_SECONDS: Final = 0.2
@@ -94,11 +95,13 @@ class Switchboard:
         self._identity = identity
         self.address: Final = self._listener.address
         self.core: Final = Concentrator(secrets.token_hex(8), self.address, name)
+        self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
         self.closed = False
         self._room = threading.Condition(self.lock)
         self._waiting_for_room = 0
         self._links: dict[str, Link] = {}
+        self._dialling: list[str] = []
         self._deliveries = deliveries
         self._hello = Hello(name=name, hub=self.core.id, address=self.address)
         self._strangers = threading.BoundedSemaphore(STRANGERS_MAX)
@@ -140,6 +143,11 @@ class Switchboard:
         for act in todo:
             act()
         return True
+
+    def blocked(self, member: Member) -> bool:
+        """Whether a sink that wants every event has no room for more."""
+        with self.lock:
+            return self.core.blocked(member)
 
     def pass_over(self, member: Member, source: int, count: int) -> None:
         """Count events that no other hub wants."""
@@ -294,6 +302,8 @@ class Switchboard:
     def arrived(self, link: Link, frame: Frame) -> None:
         """Take a frame of a neighbour."""
         with self.lock:
+            if self._links.get(link.hub) is not link:
+                return  # it was given up, and what is left of it must not be taken for what comes afresh
             try:
                 delivery = self.core.receive(link.hub, frame)
             except EchoicError as error:
@@ -397,20 +407,39 @@ class Switchboard:
 
     def _dial(self, address: str) -> None:
         """Connect to a hub, and tell the concentrator how it went."""
-        if self.closed:
-            return
-        refused, reason = False, ""
+        self._dialling.append(address)
         try:
-            connection = dial(address, self._identity)
-            try:
-                self._meet(connection, dialled=address)
-            except (EchoicError, OSError):
-                connection.close()
-                raise
+            self._dial_patiently(address)
         except (EchoicError, OSError) as error:
             refused = isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError)
             reason = str(error)
             self.do(lambda core: core.unreachable(address, reason, refused=refused))
+        finally:
+            self._dialling.remove(address)
+
+    def _dial_patiently(self, address: str) -> None:
+        """Connect to a hub, which may hang up because it dials this one at the same moment.
+
+        Raises:
+            EchoicError: There is no hub that can be spoken with.
+            OSError: The connection broke.
+        """
+        for pause in CROSSING_SECONDS:
+            if self.closed:
+                return
+            started = time.monotonic()
+            connection = dial(address, self._identity)
+            try:
+                self._meet(connection, dialled=address)
+                return
+            except (EchoicError, OSError) as error:
+                connection.close()
+                hung_up = isinstance(error, UnreachableError | OSError) and time.monotonic() - started < 1
+                if not hung_up or not pause:
+                    raise
+            time.sleep(pause)
+            if any(link.connection and link.neighbour.stands_at(address) for link in self.links()):
+                return  # the other was faster
 
     def _meet(self, connection: Connection, dialled: str = "") -> None:
         """Greet a peer, and go on with its link.
@@ -419,7 +448,12 @@ class Switchboard:
             EchoicError: It is not a peer that can be spoken with.
             OSError: The connection broke.
         """
-        known = partial(self._known, dialled=bool(dialled))
+
+        def known(hub: str) -> tuple[int, int]:
+            if not dialled and greeting.peer is not None and greeting.peer.address in self._dialling:
+                self._give_way(hub)
+            return self._known(hub, dialled=bool(dialled))
+
         greeting = Greeting(
             self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
         )
@@ -451,11 +485,20 @@ class Switchboard:
                 link = self._links.get(hub)
                 if link is None:
                     link = self._links[hub] = Link(neighbour, self)
-                link.attach(connection)
+                link.attach(connection, reader, early)
             break
-        link.start(reader, early)
+        link.start()
         for act in [*todo, link.pump]:
             act()
+
+    def _give_way(self, hub: str) -> None:
+        """Let one of two hubs that dial each other go on: the one with the smaller id, as `Neighbour.prefers` has it.
+
+        Raises:
+            UnreachableError: That is this one.
+        """
+        if self.core.id < hub:
+            raise UnreachableError("both dialled at once, and this hub goes on")
 
     def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
         """Return the session with a hub and how many frames have arrived in it, after which no more do.
@@ -465,8 +508,8 @@ class Switchboard:
         """
         with self.lock:
             neighbour, link = self.core.neighbours.get(hub), self._links.get(hub)
-        if neighbour is not None and link is not None and link.connection is not None:
-            if not neighbour.prefers(self.core.id if dialled else hub):
+        if neighbour is not None and link is not None:
+            if link.connection is not None and not neighbour.prefers(self.core.id if dialled else hub):
                 raise UnreachableError(f"the hub at {neighbour.address} is connected already")
             if not link.freeze(HELLO_SECONDS):
                 raise UnreachableError(f"a handler of events from {neighbour.address} hangs")

@@ -5,6 +5,9 @@
     anything else                    TCP
     with an identity                 TLS over TCP, wherever it is
 
+The environment variable ECHOIC_LINKS, if set, names the only ways to take without an identity: `memory`, `unix`, `tcp`
+or several with commas between. It is meant for measuring and for finding faults.
+
 A hub that was killed leaves its Unix socket behind, where nobody answers; TCP will tell then whether the hub is there.
 """
 
@@ -44,12 +47,15 @@ def dial(address: str, identity: Identity | None = None, *, timeout: float = DIA
     host, port = parse_address(address)
     if identity is not None:
         return _dial_tls(host, port, identity.dialling_context(), timeout)
-    listener = find_listener(host, port)
+    ways = os.environ.get("ECHOIC_LINKS", "memory,unix,tcp").split(",")
+    listener = find_listener(host, port) if "memory" in ways else None
     if listener is not None:
         return listener.connect(address)
-    local = _dial_unix(port, address, timeout) if has_unix_socket(host) else None
+    local = _dial_unix(port, address, timeout) if "unix" in ways and has_unix_socket(host) else None
     if local is not None:
         return local
+    if "tcp" not in ways:
+        raise UnreachableError(f"no hub answers at {address} by way of {','.join(ways)}, which ECHOIC_LINKS demands")
     connected, remote = _dial_tcp(host, port, address, timeout)
     return SocketConnection(connected, address, checked=not is_loopback(remote))
 

@@ -11,6 +11,7 @@ happens when the hub asks for it, in a thread of the hub's choice. A connection 
 skipped, and when the process has no more file descriptors, `accept` waits a little and lets its caller go on.
 """
 
+import contextlib
 import errno
 import os
 import select
@@ -119,6 +120,8 @@ class Listener:
             self._path.unlink(missing_ok=True)
         if self._unix is not None:
             self._unix.close()
+        with contextlib.suppress(OSError):
+            self._tcp.shutdown(socket.SHUT_RDWR)  # whoever polls it keeps it open a little longer, but not the port
         self._tcp.close()
         for connection in waiting:
             connection.close()

@@ -14,8 +14,11 @@ How much to ask for at once: 64 KB, and over TCP 256 KB while calls come back fu
     tcp       1.6 1.8 1.3 1.1 1.0      1.6 1.9 1.3 1.2 0.9      1.6 2.0 2.0 1.2 1.0      1.6 2.2 1.6 1.0 0.9
     unix      1.6 2.7 2.3 2.1 1.3      1.5 2.9 1.0 2.0 1.2      1.0 1.4 1.7 1.7 1.2      0.8 1.3 1.3 1.4 1.0
 
-TCP's buffers are left to the system, which adapts them: fixed ones of 256 KB took a third off the bandwidth, of 1 MB
-and 4 MB changed nothing, and on a long way any fixed size is wrong.
+That is the median of seven interleaved runs on a busy machine; the same thing differs by a third from run to run, and
+only what holds for all sizes is to be believed: more than 64 KB is worse for Unix sockets, and no matter for TCP.
+
+TCP's buffers are left to the system, which adapts them: fixed ones of 256 KB took a fifth off the bandwidth or more, of
+1 MB changed nothing, and on a long way any fixed size is wrong.
 
 A file descriptor that is closed while another thread is about to use it may by then belong to another connection,
 whose bytes would be lost. Hence `close` only shuts the connection down when somebody is inside `send` or `receive`,

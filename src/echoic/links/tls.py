@@ -11,8 +11,9 @@ keeps their order; writing to the socket never waits.
 
 What `send` has encrypted it has taken, though the socket may not have taken the ciphertext. That would then lie here
 until somebody calls again. So `send` encrypts only when the socket reports room, which means a third of its buffer,
-and then at most `TAKE_BYTES`, which is less. Should the system be short of memory and the socket refuse nevertheless,
-what is left goes out with the next call of `send`, `receive` or `writable`, and nothing more is taken before that.
+and then at most half of that or one record. Should the socket refuse nevertheless, because its buffer is tiny or the
+system short of memory, what is left goes out with the next call of `send`, `receive` or `writable`, and nothing more is
+taken before that.
 
 A dialler whose certificate is refused would not notice before it receives, as TLS 1.3 lets it speak first. Hence a
 listener sends one byte when it has accepted the dialler, and the dialler's handshake ends with that byte.
@@ -33,8 +34,8 @@ from echoic.wire import Buffer
 
 __all__ = ["TlsConnection"]
 
-TAKE_BYTES: Final = 64 * 1024
-TAKES_MAX: Final = 16
+TAKE_BYTES_MAX: Final = 64 * 1024
+SEND_BYTES_MAX: Final = 1024 * 1024
 RECORD_BYTES: Final = 16 * 1024
 WELCOME: Final = b"\1"
 Result = TypeVar("Result")
@@ -99,10 +100,12 @@ class TlsConnection(SocketConnection):
             raise closed_error(self.peer)
         if not self._has_room():
             return 0
-        data = memoryview(join_first(pieces, TAKE_BYTES * TAKES_MAX))
+        buffer_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        take_bytes = min(TAKE_BYTES_MAX, max(RECORD_BYTES, buffer_bytes // 6))
+        data = memoryview(join_first(pieces, SEND_BYTES_MAX))
         taken = 0
         while taken < len(data):
-            taken += self._encrypt(data[taken : taken + TAKE_BYTES])
+            taken += self._encrypt(data[taken : taken + take_bytes])
             if not self._flush() or not self._has_room():
                 break
         return taken
@@ -182,7 +185,7 @@ class TlsConnection(SocketConnection):
                     self._feed(ciphertext)
 
     def _has_room(self) -> bool:
-        """Return whether the socket would take `TAKE_BYTES` and nothing is left from before."""
+        """Return whether the socket reports room and nothing is left from before."""
         return (not self._unsent or self._flush()) and super().writable(0)
 
     def _encrypt(self, data: memoryview) -> int:

@@ -1,0 +1,197 @@
+"""Channels for asyncio: the same hubs, channels, sources and sinks, with `await` where the others wait.
+
+    async with aio.Hub() as hub:
+        trades = await hub.open("trades", Trade)
+        async for trade in trades.events():
+            ...
+
+A thin second face: each object here holds one of `echoic.hub`. What may wait for others runs in a thread of the loop's
+own pool; what does not is called as it is. Events come by the queue of a sink, and the loop is woken when it fills.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Self
+
+from echoic import hub as blocking
+from echoic.channels import ChannelCounts, ChannelEntry, Gap
+from echoic.links import Identity
+
+__all__ = ["Channel", "Events", "Hub", "Source"]
+
+
+class Hub:
+    """A hub. Use it with `async with`."""
+
+    def __init__(
+        self,
+        listen: str = "127.0.0.1:0",
+        *,
+        names: str | Sequence[str] = (),
+        name: str = "",
+        identity: Identity | None = None,
+        insecure: bool = False,
+    ) -> None:
+        """Start listening; the arguments and errors are those of `echoic.Hub`."""
+        self.blocking: Final = blocking.Hub(listen, names=names, name=name, identity=identity, insecure=insecure)
+        self.address: Final = self.blocking.address
+
+    async def create(self, name: str, declared: object | None = None) -> "Channel":
+        """Create a channel, as `echoic.Hub.create` does."""
+        return Channel(await asyncio.to_thread(self.blocking.create, name, declared))
+
+    async def open(self, channel: str, declared: object | None = None) -> "Channel":
+        """Open a channel, as `echoic.Hub.open` does."""
+        return Channel(await asyncio.to_thread(self.blocking.open, channel, declared))
+
+    async def channels(self, address: str | None = None) -> list[ChannelEntry]:
+        """Return the channels that a hub manages or a name server knows."""
+        return await asyncio.to_thread(self.blocking.channels, address)
+
+    def statistics(self) -> blocking.HubStatistics:
+        """Return who is connected, and what goes through the channels."""
+        return self.blocking.statistics()
+
+    async def close(self) -> None:
+        """Send what has gathered, take leave, and end."""
+        await asyncio.to_thread(self.blocking.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class Channel:
+    """An event channel."""
+
+    def __init__(self, channel: blocking.Channel) -> None:
+        self.blocking: Final = channel
+        self.id: Final = channel.id
+        self.name: Final = channel.name
+
+    async def source(self, declared: object | None = None) -> "Source":
+        """Open a source, as `echoic.Channel.source` does."""
+        return Source(await asyncio.to_thread(self.blocking.source, declared))
+
+    async def subscribe(
+        self,
+        handler: Callable[[Any], Awaitable[object]],
+        declared: object | None = None,
+        *,
+        batch: bool = False,
+        slow: str = "block",
+        on_gap: Callable[[Gap], object] | None = None,
+    ) -> "asyncio.Task[None]":
+        """Await a coroutine function for every event, one after the other; cancel the task that is returned to end it.
+
+        An exception of the handler ends the task, and is what awaiting it raises.
+        """
+        events = self.events(declared, batch=batch, slow=slow, on_gap=on_gap)
+        await events.begin()
+
+        async def follow() -> None:
+            async with events:
+                async for event in events:
+                    await handler(event)
+
+        return asyncio.create_task(follow(), name=f"echoic-{self.name}")
+
+    def events(
+        self,
+        declared: object | None = None,
+        *,
+        batch: bool = False,
+        slow: str = "block",
+        on_gap: Callable[[Gap], object] | None = None,
+    ) -> "Events":
+        """Iterate over the events with `async for`, from the moment of the first `await`."""
+        return Events(lambda: self.blocking.events(declared, batch=batch, slow=slow, timeout=0, on_gap=on_gap))
+
+    def statistics(self) -> ChannelCounts:
+        """Return what went through the channel in this hub."""
+        return self.blocking.statistics()
+
+
+class Events:
+    """An asynchronous iterator over events. Closing it, or leaving its `async with`, ends the subscription."""
+
+    def __init__(self, subscribe: Callable[[], blocking.Events]) -> None:
+        self._subscribe = subscribe
+        self._events: blocking.Events | None = None
+        self._ready = asyncio.Event()
+
+    async def begin(self) -> blocking.Events:
+        """Subscribe, unless that has been done."""
+        if self._events is None:
+            self._events = events = await asyncio.to_thread(self._subscribe)
+            loop, ready = asyncio.get_running_loop(), self._ready
+
+            def wake() -> None:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(ready.set)
+
+            events.sink.on_ready = wake
+        return self._events
+
+    def __aiter__(self) -> "Events":
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - an event of any type
+        events = await self.begin()
+        while True:
+            self._ready.clear()
+            if events.ready():
+                return next(events)
+            if events.sink.closed:
+                raise StopAsyncIteration
+            await self._ready.wait()
+
+    async def close(self) -> None:
+        """End the subscription."""
+        if self._events is not None:
+            await asyncio.to_thread(self._events.close)
+
+    async def __aenter__(self) -> Self:
+        await self.begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class Source:
+    """One producer of a channel's events."""
+
+    def __init__(self, source: blocking.Source) -> None:
+        self.blocking: Final = source
+
+    async def submit(self, event: object) -> None:
+        """Give an event to every sink of the channel; waits only while one that wants every event has no room."""
+        if self.blocking.would_wait():
+            await asyncio.to_thread(self.blocking.submit, event)
+        else:
+            self.blocking.submit(event)
+
+    async def submit_batch(self, events: object) -> None:
+        """Give many events at once."""
+        await asyncio.to_thread(self.blocking.submit_batch, events)
+
+    async def submit_sync(self, event: object, timeout: float = 5.0) -> None:
+        """Give an event to every sink and return when all their handlers have returned."""
+        await asyncio.to_thread(self.blocking.submit_sync, event, timeout)
+
+    async def flush(self) -> None:
+        """Send what has gathered."""
+        await asyncio.to_thread(self.blocking.flush)
+
+    async def close(self) -> None:
+        """Send what has gathered, and end the source."""
+        await asyncio.to_thread(self.blocking.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
