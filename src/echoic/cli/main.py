@@ -63,7 +63,9 @@ def _exit_code(error: EchoicError) -> int:
 
 
 def _complete(words: Sequence[str]) -> list[str]:
-    """Return the words with the number that `-w` may leave out."""
+    """Return the words with the number that `pub -w` may leave out."""
+    if words[:1] != ["pub"]:
+        return list(words)
     completed: list[str] = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         completed.append(word)

@@ -16,7 +16,7 @@ __all__ = ["Detail", "ask_all", "survey"]
 Q = TypeVar("Q")
 A = TypeVar("A")
 
-ANSWER_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 3.0
 ASKERS_MAX: Final = 16
 
 Detail = ChannelEntry | None

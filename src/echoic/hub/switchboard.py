@@ -53,7 +53,7 @@ __all__ = ["Deliveries", "Switchboard"]
 
 HELLO_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 15.0
-CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 0.0)  # the last try is the last
+CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
 STRANGERS_MAX: Final = 64
 ACCEPT_MILLISECONDS: Final = 200
 ROOM_SECONDS: Final = 0.2
@@ -102,6 +102,7 @@ class Switchboard:
         self._waiting_for_room = 0
         self._links: dict[str, Link] = {}
         self._dialling: list[str] = []
+        self._answering: list[str] = []
         self._deliveries = deliveries
         self._hello = Hello(name=name, hub=self.core.id, address=self.address)
         self._strangers = threading.BoundedSemaphore(STRANGERS_MAX)
@@ -448,10 +449,13 @@ class Switchboard:
             EchoicError: It is not a peer that can be spoken with.
             OSError: The connection broke.
         """
+        answering: list[str] = []
 
         def known(hub: str) -> tuple[int, int]:
-            if not dialled and greeting.peer is not None and greeting.peer.address in self._dialling:
-                self._give_way(hub)
+            if not dialled and not answering:
+                self._give_way(greeting.peer)
+                answering.append(hub)
+                self._answering.append(hub)
             return self._known(hub, dialled=bool(dialled))
 
         greeting = Greeting(
@@ -468,6 +472,9 @@ class Switchboard:
                 self.broke(link)  # it may have been frozen for this greeting
                 self.do(lambda core: core.linked(link.neighbour, dialled))  # there may be a better connection
             raise
+        finally:
+            for hub in answering:
+                self._answering.remove(hub)
 
     def _adopt(self, connection: Connection, greeting: Greeting, reader: FrameReader, early: list[Frame]) -> None:
         """Go on with a link over a connection whose greeting is done."""
@@ -491,14 +498,17 @@ class Switchboard:
         for act in [*todo, link.pump]:
             act()
 
-    def _give_way(self, hub: str) -> None:
-        """Let one of two hubs that dial each other go on: the one with the smaller id, as `Neighbour.prefers` has it.
+    def _give_way(self, peer: Hello | None) -> None:
+        """Let one of two hubs that dial each other go on, the one with the smaller id, and the other hang up.
+
+        Whoever has answered a dialler does not end a greeting of its own with it (`_known`), so that never both are
+        ended, each with another session.
 
         Raises:
-            UnreachableError: That is this one.
+            UnreachableError: This one goes on.
         """
-        if self.core.id < hub:
-            raise UnreachableError("both dialled at once, and this hub goes on")
+        if peer is not None and peer.address in self._dialling and self.core.id < peer.hub:
+            raise UnreachableError(f"the hub at {peer.address} is being dialled by this one")
 
     def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
         """Return the session with a hub and how many frames have arrived in it, after which no more do.
@@ -506,10 +516,12 @@ class Switchboard:
         Raises:
             UnreachableError: There is a better connection, or what has arrived cannot be counted yet.
         """
+        if dialled and hub in self._answering:
+            raise UnreachableError("it dials this hub at the same moment")
         with self.lock:
             neighbour, link = self.core.neighbours.get(hub), self._links.get(hub)
         if neighbour is not None and link is not None:
-            if link.connection is not None and not neighbour.prefers(self.core.id if dialled else hub):
+            if link.connection is not None and (dialled or not neighbour.prefers(hub)):
                 raise UnreachableError(f"the hub at {neighbour.address} is connected already")
             if not link.freeze(HELLO_SECONDS):
                 raise UnreachableError(f"a handler of events from {neighbour.address} hangs")

@@ -24,8 +24,8 @@ The alternatives: a memory file for each frame moved 2.2 GB/s, a ring 10 to 15; 
 would be faster, but then the reader's handlers decide how long the writer has no room, and a hostile writer can change
 what was already checked.
 
-`SHARED_BYTES_MIN` is where the two ways break even. Interleaved on a busy machine, GB/s of frames of 16, 32, 64, 128 and
-256 KB: 1.0, 1.5, 1.5, 1.6, 1.5 through the socket and 0.7, 1.3, 1.7, 3.0, 4.5 through the ring.
+`SHARED_BYTES_MIN` is where the two ways break even. Interleaved on a busy machine, GB/s of frames of 16, 32, 64, 128
+and 256 KB: 1.0, 1.5, 1.5, 1.6, 1.5 through the socket and 0.7, 1.3, 1.7, 3.0, 4.5 through the ring.
 """
 
 import contextlib

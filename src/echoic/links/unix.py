@@ -8,8 +8,8 @@ Nobody waits for the other's greeting: each sends its own first, which always fi
 other's off the stream when it first receives. From then on the socket is read with `recv`, which is a microsecond
 quicker than `recvmsg` and drops whatever file descriptors a peer may attach later.
 
-The buffers have the system's size. Writes of 16, 48 and 100 KB moved 1.7, 1.9 and 3.2 GB/s with its 208 KB, and 1.0, 2.4
-and 3.5 with 1 MB, which is less than the same writes differ from one run to the next.
+The buffers have the system's size. Writes of 16, 48 and 100 KB moved 1.7, 1.9 and 3.2 GB/s with its 208 KB, and 1.0,
+2.4 and 3.5 with 1 MB, which is less than the same writes differ from one run to the next.
 """
 
 import contextlib

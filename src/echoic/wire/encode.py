@@ -20,10 +20,10 @@ import msgspec
 import numpy
 
 from echoic.errors import EncodeError
-from echoic.formats import Field, Format, Kind, Slots, number_letters, round_up
+from echoic.formats import Field, Format, Kind, Slots, element_dtype, number_letters, round_up
 from echoic.wire.frames import PADDING, Buffer
 from echoic.wire.slots import ORDERS
-from echoic.wire.writer import ITEMS_FIRST, RecordWriter
+from echoic.wire.writer import ITEMS_FIRST, PIECE_BYTES_MIN, RecordWriter
 
 __all__ = ["Encoder", "encoder_of"]
 
@@ -162,7 +162,9 @@ def _generable(field: Field, format: Format) -> bool:
         return False
     if field.record is not None:
         return not field.dimensions and all(_generable(nested, format) for nested in field.record.fields)
-    return not field.dimensions or (field.kind is Kind.CHAR and len(field.dimensions) == 1)
+    if field.kind is Kind.CHAR:
+        return len(field.dimensions) <= 1
+    return not field.dimensions or field.size * field.count < PIECE_BYTES_MIN  # larger ones are not copied
 
 
 def _leaves(format: Format, base: int, prefix: str) -> list[tuple[int, str, Field]]:
@@ -181,8 +183,9 @@ def _struct_format(format: Format, leaves: list[tuple[int, str, Field]]) -> str:
     for offset, _, field in leaves:
         if field.text:
             letters, size = "II", 8
-        elif field.kind is Kind.CHAR:
-            letters, size = (f"{field.count}s" if field.dimensions else "c"), field.count
+        elif field.kind is Kind.CHAR or field.dimensions:
+            size = field.size * field.count
+            letters = f"{size}s" if field.dimensions else "c"
         else:
             letters, size = number_letters(field, format.byte_order), field.size
         made.append(f"{offset - end}x{letters}" if offset > end else letters)
@@ -202,10 +205,13 @@ def _compile(
     """Write the loop for records with text: blocks first, since the slots must know where they lie."""
     names = "".join(f"g{offset}{' ' if single else ', '}" for offset, _, _ in leaves)
     text = _TextBlocks(round_up(format.size))
-    packed = []
+    packed, arrays = [], {}
     for offset, _, field in sorted(leaves, key=_offset):
         if field.text:
             packed.append(text.add(offset, field))
+        elif field.dimensions and field.kind is not Kind.CHAR:
+            arrays[f"a{offset}"] = _array_of(element_dtype(field, format), field.fixed_dimensions)
+            packed.append(f"a{offset}(g{offset})")
         elif field.kind is Kind.BOOL:
             packed.append(f"g{offset} if g{offset} is True or g{offset} is False else truth(g{offset})")
         else:
@@ -226,6 +232,7 @@ def _compile(
         "data": _data,
     }
     namespace["packers"] = _Packers(_struct_format(format, sorted(leaves, key=_offset)))
+    namespace |= arrays
     namespace |= {"tails": TAILS, "padding": PADDING, "nul": b"\0", "empty": b""}
     exec(compile(source, "<generated encoder>", "exec"), namespace)  # noqa: S102 - our own text, see the module
     encode: RecordsFunction = namespace["encode"]
@@ -314,6 +321,17 @@ def _fit(value: object, width: int) -> bytes:
     if not isinstance(value, bytes) or len(value) > width:
         raise ValueError
     return value
+
+
+def _array_of(dtype: "numpy.dtype[Any]", shape: tuple[int, ...]) -> Callable[[object], bytes]:
+    """Return a function from an array of just this type and shape to its bytes; anything else goes the slow way."""
+
+    def array_bytes(value: object) -> bytes:
+        if not isinstance(value, numpy.ndarray) or value.dtype != dtype or value.shape != shape:
+            raise TypeError
+        return value.tobytes()
+
+    return array_bytes
 
 
 def _data(value: object) -> bytes:
