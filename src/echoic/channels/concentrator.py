@@ -101,12 +101,15 @@ class Concentrator:
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
         member.roles.add(role)
-        hub = SinkHub(self.address)
-        if role == "sink":
-            hub = msgspec.structs.replace(member.sink or hub, hub=self.id, subscription=member.subscription)
+        hub = (member.sink if role == "sink" else None) or SinkHub(self.address)
+        hub = msgspec.structs.replace(hub, hub=self.id, subscription=member.subscription)
+        losses = member.losses
 
         def settled(complete: bool) -> None:
-            member.joined.update({role} & member.roles if complete else ())
+            if not complete:
+                member.lose(role)
+            elif losses == member.losses:
+                member.joined.add(role)
             answer(Joined([]))
 
         def joined(reply: Message) -> None:
@@ -120,7 +123,7 @@ class Concentrator:
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
         member.roles.discard(role)
-        member.joined.discard(role)
+        member.lose(role)
         if role == "sink":
             member.sink = None
             member.positions.clear()
@@ -128,10 +131,10 @@ class Concentrator:
 
     def blocked(self, member: Member) -> bool:
         """Whether a source of this channel must wait before it submits."""
-        targets = member.fanout.targets
-        if member.fanout.blocked:
+        fanout = member.fanout
+        if fanout.blocked:
             return True
-        return any(self.neighbours[hub].full and targets[hub].sink.slow == "block" for hub in targets)
+        return any(self.neighbours[hub].full and fanout.targets[hub].sink.slow == "block" for hub in fanout.targets)
 
     def submit(self, member: Member, source: int, batch: Batch) -> None:
         """Send the next events of a source to every hub that has sinks.
@@ -149,7 +152,12 @@ class Concentrator:
         member.pass_over(source, count)
         member.bytes_out += len(frame)
         self._announce(targets, batch.format)
-        full = frozenset(hub for hub in targets if self.neighbours[hub].full)
+        full = frozenset([hub for hub in targets if self.neighbours[hub].full])
+        if not full and member.fanout.spend(len(frame)):
+            for hub in targets:
+                self.neighbours[hub].session.post(frame)
+            self.stirred.update(targets)
+            return
         for hub, item in member.fanout.submit(Run(source, first, first + count - 1, frame), full):
             self._send(hub, item)
             if isinstance(item, Cut):
@@ -283,14 +291,15 @@ class Concentrator:
             self.manager.forget(neighbour.address)
         for binding in neighbour.bindings.values():
             if binding.member is not None:
-                binding.member.joined.discard("sink")
+                binding.member.lose("sink")
         for member in self.members.values():
             target = member.fanout.detach(hub)
             if target is not None:
                 member.owe(target.sink, target.since)
-                member.joined.discard("source")
+            if member.owes(hub):  # perhaps since it was cut off, which it may never have heard
+                member.lose("source")
             if neighbour.stands_at(member.manager):
-                member.joined.clear()
+                member.lose("source", "sink")
         for call in self.calls.values():
             call.gone(hub, reason)
         self.requests.gone(hub, f"the hub at {neighbour.address} is gone: {reason}")
@@ -476,7 +485,7 @@ class Concentrator:
         if binding is None or binding.member is None or not binding.wanted:
             return
         if message.asked:
-            binding.member.joined.discard("sink")  # not by the sinks here: ask again
+            binding.member.lose("sink")  # not by the sinks here: ask again
         else:
             self.effects.append(Ended(binding.member, message.reason))
 
@@ -531,7 +540,7 @@ class Concentrator:
     def _attached(self, member: Member, sink: SinkHub, answer: Answer) -> None:
         def settled(complete: bool) -> None:
             if not complete:
-                member.joined.discard("source")  # try again, while the manager says that it is there
+                member.lose("source")  # try again, while the manager says that it is there
             answer(Done())
 
         self._attach_all(member, [sink], settled)

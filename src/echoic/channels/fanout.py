@@ -118,6 +118,16 @@ class Fanout:
         """Whether a source must wait for a target that wants every event."""
         return any(target.credit <= 0 and target.sink.slow == "block" for target in self.targets.values())
 
+    def spend(self, size: int) -> bool:
+        """Spend the credit for `size` bytes to every target, if each has credit and nothing parked; tell whether so."""
+        targets = self.targets.values()
+        for target in targets:
+            if target.credit <= 0 or target.parked:
+                return False
+        for target in targets:
+            target.credit -= size
+        return True
+
     def submit(self, run: Run, full: frozenset[str] = frozenset()) -> Iterator[tuple[str, bytes | Message]]:
         """Yield what is sent where because events were submitted.
 

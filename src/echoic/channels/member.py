@@ -83,6 +83,7 @@ class Member:
         "format",
         "id",
         "joined",
+        "losses",
         "manager",
         "missed",
         "name",
@@ -104,7 +105,7 @@ class Member:
         self.sources: dict[int, int] = {}
         self.sink: SinkHub | None = None
         self.positions: dict[int, int] = {}
-        self.subscription = 0
+        self.subscription = self.losses = 0
         self.roles: set[Role] = set()
         self.joined: set[Role] = set()
         self._began: dict[int, int] = {}
@@ -127,6 +128,10 @@ class Member:
         while len(self._owed) >= OWED_MAX:
             del self._owed[next(iter(self._owed))]
         self._owed.setdefault(key, dict(self.sources) if since is None else since)
+
+    def owes(self, hub: str) -> bool:
+        """Whether a hub that is not sent to has a subscription that counts."""
+        return any(key[1] == hub for key in self._owed)
 
     def attach(self, hub: str, sink: SinkHub) -> Bind | None:
         """Send to a hub from here on; return what to tell it first, None if it is sent to already."""
@@ -186,6 +191,11 @@ class Member:
             missing = self.skip(Gap(bind.number, source, self.positions[source], position - 1, LINK_LOST))
             if missing is not None:
                 yield missing
+
+    def lose(self, *roles: Role) -> None:
+        """Note that the manager must confirm roles again; what it is saying meanwhile is about an earlier time."""
+        self.joined.difference_update(roles)
+        self.losses += 1
 
     def lacking(self) -> Iterator[Role]:
         """Yield the roles that the manager has yet to confirm."""

@@ -1,7 +1,9 @@
 """The thread that looks after what does not leave by itself.
 
-While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. It goes
-on with links that took no more, and ten times a second it lets the concentrator know that time passes.
+While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. With
+thousands of busy sources a round takes longer than that; it then rests three times as long as it has worked, so that
+the threads that submit are not held up and batches grow. It goes on with links that took no more, and ten times a
+second it lets the concentrator know that time passes.
 """
 
 import logging
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Flusher"]
 
 TICK_SECONDS: Final = 0.0005
+TICK_SECONDS_MAX: Final = 0.05
+REST_PER_WORK: Final = 3
 IDLE_TICKS: Final = 8
 HOUSEKEEPING_SECONDS: Final = 0.1
 log: Final = logging.getLogger("echoic.hub")
@@ -72,13 +76,16 @@ class Flusher:
                 pass  # it is full of wakes already, or the thread has ended
 
     def _run(self, switchboard: "Switchboard") -> None:
-        housekeeping = 0.0
+        housekeeping, seconds = 0.0, TICK_SECONDS
         while not self._closed:
-            self._rest()
+            self._rest(seconds)
+            began = time.thread_time()
             try:
-                for source in list(self._idle):
-                    self._tick(source)
+                if len(self._clogged) < switchboard.link_count or not self._clogged:
+                    self._tick_all()
                 switchboard.pump_all()
+                worked = time.thread_time() - began
+                seconds = min(max(TICK_SECONDS, REST_PER_WORK * worked), TICK_SECONDS_MAX)
                 now = time.monotonic()
                 if now >= housekeeping:
                     housekeeping = now + HOUSEKEEPING_SECONDS
@@ -88,31 +95,32 @@ class Flusher:
         self._wake_end.close()
         self._wake_start.close()
 
-    def _rest(self) -> None:
+    def _rest(self, seconds: float) -> None:
         """Wait for the next tick, or for a link that can be written again."""
-        if self._idle:
-            time.sleep(TICK_SECONDS)
-            if not self._clogged:
-                return
+        if self._idle and not self._clogged:
+            time.sleep(seconds)
+            return
         poll = select.poll()
         poll.register(self._wake_end, select.POLLIN)
         for descriptor in list(self._clogged):
             poll.register(descriptor, select.POLLOUT)
         self._asleep = True
-        milliseconds = 0 if self._idle else HOUSEKEEPING_SECONDS * 1000  # looked at after saying so: no wake is lost
-        for descriptor, _ in poll.poll(milliseconds):
+        seconds = seconds if self._idle else HOUSEKEEPING_SECONDS  # looked at after saying so: no wake is lost
+        for descriptor, _ in poll.poll(max(1, seconds * 1000)):
             if descriptor == self._wake_end.fileno():
                 self._wake_end.recv(4096)
             else:
                 self._clogged.pop(descriptor).pump(unclog=True)
         self._asleep = False
 
-    def _tick(self, source: "Source") -> None:
-        if source.tick():
-            self._idle[source] = 0
-            return
-        self._idle[source] += 1
-        if self._idle[source] > IDLE_TICKS:
-            del self._idle[source]  # before it is disarmed: from then on it may be armed again
-            if not source.disarm():
-                self._idle[source] = 0
+    def _tick_all(self) -> None:
+        """Let every source send what has gathered; with thousands of them the loop itself counts."""
+        idle, anything_clogged = self._idle, bool(self._clogged)
+        for source, ticks in list(idle.items()):
+            if source.tick(spare=anything_clogged):
+                if ticks:
+                    idle[source] = 0
+            elif ticks < IDLE_TICKS:
+                idle[source] = ticks + 1
+            elif source.disarm():
+                idle.pop(source, None)

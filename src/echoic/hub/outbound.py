@@ -197,11 +197,15 @@ class Source:
         gathered = len(self._run)
         return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
 
-    def tick(self) -> bool:
-        """Send what has gathered since the last tick, if that needs no waiting; tell whether there was anything."""
+    def tick(self, *, spare: bool) -> bool:
+        """Send what has gathered since the last tick, if that needs no waiting; tell whether there was anything.
+
+        Args:
+            spare: Let events gather while a link that they take is clogged.
+        """
         if not self._run:
             return False
-        if self._switchboard.busy(self._member):
+        if spare and self._switchboard.busy(self._member):
             return True
         if self._lock.acquire(blocking=False):
             try:

@@ -289,6 +289,11 @@ class Switchboard:
         found = (link.neighbour for link in self.links() if link.neighbour.stands_at(address))
         return next((neighbour.address for neighbour in found), address)
 
+    @property
+    def link_count(self) -> int:
+        """How many links there are."""
+        return len(self._links)
+
     def links(self) -> list[Link]:
         """Return the links there are."""
         return list(self._links.values())

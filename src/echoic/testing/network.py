@@ -57,6 +57,7 @@ class Host(Protocol):
 
     address: str
     alive: bool
+    frozen_until_ns: int
 
     def accepted(self, end: "End") -> None:
         """Take a connection that somebody made."""
@@ -89,9 +90,13 @@ class End:
             network.clock.after(self._delay_ns(), lambda piece=piece: peer.take(piece))  # type: ignore[misc] # mypy#12557
 
     def take(self, data: bytes) -> None:
-        """Let bytes arrive here, if they still can."""
+        """Let bytes arrive here, if they still can; a host that is frozen finds them when it goes on."""
         if self.open and not self.cut and self.host.alive:
-            self.host.arrived(self, data)
+            frozen_ns = self.host.frozen_until_ns - self._network.clock.now_ns
+            if frozen_ns > 0:
+                self._network.clock.after(frozen_ns, lambda: self.take(data))
+            else:
+                self.host.arrived(self, data)
 
     def close(self) -> None:
         """Close this end; the other learns of it behind what was sent."""
@@ -107,7 +112,10 @@ class End:
 
     def notice(self) -> None:
         """Learn that the connection is no more."""
-        if self.open:
+        frozen_ns = self.host.frozen_until_ns - self._network.clock.now_ns
+        if self.open and frozen_ns > 0:
+            self._network.clock.after(frozen_ns, self.notice)
+        elif self.open:
             self.open = False
             self._network.forget(self)
             if self.host.alive:

@@ -69,6 +69,7 @@ class SimulatedHub:
         self.id: Final = id
         self.address = address
         self.alive = True
+        self.frozen_until_ns = 0
         self._network = network
         self._clock = network.clock
         self._events = events
@@ -81,6 +82,11 @@ class SimulatedHub:
     @property
     def _random(self) -> Random:
         return self._network.random
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its process stands still for the moment."""
+        return self._clock.now_ns < self.frozen_until_ns
 
     def do(self, action: Callable[[Concentrator], object]) -> None:
         """Let the concentrator do something, then do what it wants."""
@@ -127,8 +133,9 @@ class SimulatedHub:
             self._thaw(connection.greeting)
 
     def _tick(self) -> None:
-        if self.alive:
+        if self.alive and not self.frozen:
             self.do(lambda core: core.tick(self._clock.now_ns))
+        if self.alive:
             self._clock.after(TICK_NS, self._tick)
 
     def _settle(self) -> None:
@@ -246,6 +253,7 @@ class SimulatedHub:
 
     def _failed(self, connection: Connection, reason: str, *, refused: bool) -> None:
         if connection.address:
+            self._events.unreached(self, connection.address)
             self.do(lambda core: core.unreachable(connection.address, reason, refused=refused))
 
     def _received(self, hub: str, frame: Frame) -> None:

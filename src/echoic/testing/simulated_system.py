@@ -203,6 +203,11 @@ class SimulatedSystem:
             self._register(hub, name, server)
         return hub
 
+    def freeze(self, hub: SimulatedHub, duration_ns: int) -> None:
+        """Let a hub's process stand still for a while, as a debugger or a full machine does; the network goes on."""
+        self.note(f"{hub.id}: stands still for {duration_ns / SECOND:.1f} s")
+        hub.frozen_until_ns = max(hub.frozen_until_ns, self.clock.now_ns + duration_ns)
+
     def farewell(self, hub: SimulatedHub) -> None:
         """Let a hub end in good order."""
         self.note(f"{hub.id}: takes leave")
@@ -395,7 +400,7 @@ class SimulatedSystem:
         """Submit, wait, submit again, for as long as the source is open."""
         if not source.living:
             return
-        if self.quiet:
+        if self.quiet or source.hub.frozen:
             pass
         elif "source" in source.member.joined or source.number in self.ledger.submitted:
             waiting = any(other == source.number for _, _, other, _, _, _ in self._waiting_calls)

@@ -3,7 +3,8 @@
 The cores are the real ones: concentrators, greetings, sessions and parsers. A run is made from its seed alone. Faults
 come for half a minute of virtual time: connections cut with what is under way, one-way and two-way partitions shorter
 and longer than hubs wait for each other, crashes of any hub with and without return, farewells, sinks that hang, ends
-that come and go. Then the network is healed, and everything that was promised must come true (`Ledger`):
+that come and go, processes that stand still. Then the network is healed, and everything that was promised must come
+true (`Ledger`):
 
     safety     every source in order, nothing twice, every event delivered or reported missing once, no gap at all for
                `block` between hubs that never gave each other up, calls answered, memory within its bounds
@@ -212,6 +213,12 @@ class _Run:
         if self.random.random() < 0.7:
             self.system.subscribe(hub, self.random.choice(self.channels), self.random.choice(POLICIES))
 
+    def _freeze(self) -> None:
+        hub = self._hub()
+        if hub is not None:
+            longest_ns = HEALED_NS - self.system.clock.now_ns
+            self.system.freeze(hub, min(longest_ns, self.random.choice((SECOND, 6 * SECOND, 25 * SECOND))))
+
     def _hang(self) -> None:
         """Let a sink handle nothing for a while."""
         living = [one for one in self.system.subscriptions if one.living]
@@ -232,6 +239,7 @@ class _Run:
         _crash,
         _crash,
         _farewell,
+        _freeze,
         _hang,
         _hang,
         _publish,
