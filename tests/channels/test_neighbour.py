@@ -4,6 +4,7 @@ import itertools
 
 from echoic.channels import Neighbour, Session
 from echoic.channels.neighbour import LOST_NS, REDIAL_NS, REFUSALS_MAX, WAIT_FOR_DIALLER_NS
+from echoic.channels.search import Search
 
 SECOND = 1_000_000_000
 
@@ -88,3 +89,28 @@ def test_relief_is_told_once_and_only_if_somebody_found_the_link_full() -> None:
     neighbour.session.told(2)
     assert neighbour.relieve()
     assert not neighbour.relieve()
+
+
+def test_whoever_waits_for_a_hub_is_called_once() -> None:
+    search, neighbour, told = Search(), a_neighbour(), list[tuple[Neighbour | None, str]]()
+    assert search.add("you:1", lambda *found: told.append(found), 0)
+    assert not search.add("you:1", lambda *found: told.append(found), 0)
+    search.found("you:1", neighbour)
+    search.found("you:1", neighbour)
+    assert told == [(neighbour, ""), (neighbour, "")]
+    assert not search.failed("you:1", "nobody waits", SECOND, refused=False)
+    assert len(told) == 2
+    assert not len(search)
+
+
+def test_a_search_that_fails_quickly_is_made_once_more_unless_it_was_refused() -> None:
+    search, told = Search(), list[str]()
+    search.add("you:1", lambda _, reason: told.append(reason), 0)
+    assert search.failed("you:1", "it hung up", 0, refused=False)
+    assert not told
+    assert not search.failed("you:1", "it hung up again", 0, refused=False)
+    search.add("you:1", lambda _, reason: told.append(reason), 0)
+    assert not search.failed("you:1", "nobody is there", 0, refused=True)
+    search.add("you:1", lambda _, reason: told.append(reason), 0)
+    assert not search.failed("you:1", "it took too long", 2 * SECOND, refused=False)
+    assert told == ["it hung up again", "nobody is there", "it took too long"]

@@ -29,6 +29,7 @@ from echoic.channels.messages import (
 )
 from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
+from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
 
 __all__ = [
@@ -73,8 +74,10 @@ __all__ = [
     "SessionStatistics",
     "SinkHub",
     "Slow",
+    "SourceRun",
     "Target",
     "check_channel_name",
     "decode_reply",
     "nearest",
+    "submit_runs",
 ]

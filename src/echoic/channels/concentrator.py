@@ -14,11 +14,12 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from echoic.channels.arrivals import decline, receive_events, receive_runs
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
@@ -49,10 +50,11 @@ from echoic.channels.messages import (
 )
 from echoic.channels.neighbour import Binding, Neighbour
 from echoic.channels.requests import Answer, Requests
+from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.errors import ChannelNotFoundError, EchoicError, LimitExceededError, MalformedFrameError
 from echoic.formats import Format
-from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame, parse_batch
+from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
 
 __all__ = ["Concentrator", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
 
@@ -78,7 +80,7 @@ class Concentrator:
         self.requests: Final = Requests()
         self.calls: dict[int, Call] = {}
         self.call_numbers = itertools.count(1)
-        self._wanted: dict[str, list[Callable[[Neighbour | None, str], None]]] = {}
+        self.search: Final = Search()
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0
@@ -151,15 +153,16 @@ class Concentrator:
         frame = b"".join(encode_frame(FrameKind.EVENTS, payload, channel=member.number))
         member.pass_over(source, count)
         member.bytes_out += len(frame)
-        self._announce(targets, batch.format)
+        self.announce(targets, batch.format)
         full = frozenset([hub for hub in targets if self.neighbours[hub].full])
-        if not full and member.fanout.spend(len(frame)):
+        if not full and member.fanout.flows:
+            member.fanout.spend(len(frame))
             for hub in targets:
                 self.neighbours[hub].session.post(frame)
             self.stirred.update(targets)
             return
         for hub, item in member.fanout.submit(Run(source, first, first + count - 1, frame), full):
-            self._send(hub, item)
+            self.send(hub, item)
             if isinstance(item, Cut):
                 member.owe(targets[hub].sink, targets[hub].since)
 
@@ -176,9 +179,9 @@ class Concentrator:
             payload = [CALL_HEADER.pack(first, source, number), *batch.buffers()]
             frame = b"".join(encode_frame(FrameKind.CALLS, payload, channel=member.number))
             for hub, item in member.fanout.hurry():
-                self._send(hub, item)
+                self.send(hub, item)
             member.bytes_out += len(frame)
-            self._announce(targets, batch.format)
+            self.announce(targets, batch.format)
             for hub in targets:
                 self.neighbours[hub].session.post(frame)
                 self.stirred.add(hub)
@@ -202,7 +205,7 @@ class Concentrator:
     def reply(self, delivery: Delivery, failures: Mapping[str, str]) -> None:
         """Answer a synchronous event."""
         if delivery.hub in self.neighbours:
-            self._send(delivery.hub, encode_reply(delivery.number, delivery.call, failures))
+            self.send(delivery.hub, encode_reply(delivery.number, delivery.call, failures))
 
     def ask(self, address: str, message: Message, answer: Answer) -> None:
         """Send a request to the hub at an address; `answer` gets the reply, or Refused."""
@@ -277,8 +280,8 @@ class Concentrator:
         for neighbour in list(self.neighbours.values()):
             if neighbour.stands_at(address) and not neighbour.connected:
                 neighbour.refusals += int(refused and neighbour.dialled_by == self.id)
-        for then in self._wanted.pop(address, []):
-            then(None, reason)
+        if self.search.failed(address, reason, self._now_ns, refused=refused):
+            self.effects.append(Dial(address))
 
     def gone(self, hub: str, reason: str) -> None:
         """Give a hub up: forget it, and let the channels that it took part in be joined anew."""
@@ -335,7 +338,7 @@ class Concentrator:
 
         self.ask(server, message, registered)
 
-    def receive(self, hub: str, frame: Frame) -> Delivery | None:
+    def receive(self, hub: str, frame: Frame) -> Sequence[Delivery]:
         """Take the next frame of a neighbour; return the events it holds for sinks here.
 
         Raises:
@@ -343,15 +346,17 @@ class Concentrator:
         """
         neighbour = self.neighbours.get(hub)
         if neighbour is None:
-            return None
+            return ()
         kind = frame.kind
         if kind is FrameKind.ACKS:
             self._told(neighbour, frame)
-            return None
+            return ()
         if neighbour.session.receive(len(frame.payload)):
             self.tell(neighbour)
         if kind is FrameKind.EVENTS or kind is FrameKind.CALLS:
-            return self._deliver(neighbour, frame, call=kind is FrameKind.CALLS)
+            return receive_events(self, neighbour, frame, call=kind is FrameKind.CALLS)
+        if kind is FrameKind.RUNS:
+            return receive_runs(self, neighbour, frame)
         if kind is FrameKind.REPLIES:
             self._answered(hub, frame)
         elif kind is FrameKind.CREDITS:
@@ -360,48 +365,10 @@ class Concentrator:
             decode_formats(frame.payload, neighbour.registry)
         elif kind is FrameKind.CONTROL:
             self._control(neighbour, decode_message(frame.payload))
-        return None
+        return ()
 
-    def _deliver(self, neighbour: Neighbour, frame: Frame, *, call: bool) -> Delivery | None:
-        binding = neighbour.bindings.get(frame.channel)
-        header = CALL_HEADER if call else EVENT_HEADER
-        if binding is None or len(frame.payload) < header.size:
-            raise MalformedFrameError(
-                f"the peer sends {len(frame.payload)} bytes of events of its channel {frame.channel}, which are too "
-                f"few or belong to a channel that it has not bound"
-            )
-        first, source, *number = header.unpack_from(frame.payload)
-        member = binding.member
-        if member is None or not binding.wanted:
-            self._decline(neighbour.id, binding)
-            if call:
-                self._post(neighbour.id, FrameKind.REPLIES, REPLY.pack(number[0]), frame.channel)
-            return None
-        batch = parse_batch(frame.payload[header.size :], neighbour.registry)
-        fresh, gap = member.advance(source, first, batch.count)
-        delivery = Delivery(
-            member, batch, source, first, neighbour.id, frame.channel, len(frame.payload), number[0] if call else 0
-        )
-        self._miss(member, gap)
-        if fresh:
-            member.events_in += batch.count
-            member.bytes_in += len(frame.payload)
-            return delivery
-        if call:
-            self.reply(delivery, {})
-        else:
-            self.handled(delivery)
-        return None
-
-    def _decline(self, hub: str, binding: Binding) -> None:
-        """Tell a hub, once, that its events are not wanted: the manager may not have been able to."""
-        if not binding.refused:
-            binding.refused = True
-            self._send(hub, Detach(binding.channel, self.address, binding.subscription))
-
-    def _miss(self, member: Member, gap: Gap | None) -> None:
-        if gap is None:
-            return
+    def miss(self, member: Member, gap: Gap) -> None:
+        """Note that events will not arrive."""
         member.missed += gap.last - gap.first + 1
         self.effects.append(Missed(member, gap))
 
@@ -419,7 +386,7 @@ class Concentrator:
         if neighbour.relieve():
             for member in self.members.values():
                 for hub, item in member.fanout.grant(neighbour.id, 0):
-                    self._send(hub, item)
+                    self.send(hub, item)
 
     def tell(self, neighbour: Neighbour) -> None:
         """Tell a neighbour how many frames have arrived."""
@@ -442,7 +409,7 @@ class Concentrator:
         member = self._by_number.get(number)
         if member is not None:
             for target, item in member.fanout.grant(hub, size):
-                self._send(target, item)
+                self.send(target, item)
 
     def _control(self, neighbour: Neighbour, envelope: Envelope) -> None:
         hub, message = neighbour.id, envelope.message
@@ -455,7 +422,9 @@ class Concentrator:
             case Gap(number):
                 binding = neighbour.bindings.get(number)
                 if binding is not None and binding.member is not None and binding.wanted:
-                    self._miss(binding.member, binding.member.skip(message))
+                    gap = binding.member.skip(message)
+                    if gap is not None:
+                        self.miss(binding.member, gap)
             case Cut():
                 self._cut(neighbour, message)
             case Farewell():
@@ -475,10 +444,10 @@ class Concentrator:
         binding = Binding(message.channel, member, message.subscription)
         neighbour.bindings[message.number] = binding
         if member is None or not binding.wanted:
-            self._decline(neighbour.id, binding)
+            decline(self, neighbour, binding)
             return
         for gap in member.resume(message):
-            self._miss(member, gap)
+            self.miss(member, gap)
 
     def _cut(self, neighbour: Neighbour, message: Cut) -> None:
         binding = neighbour.bindings.pop(message.number, None)
@@ -530,7 +499,7 @@ class Concentrator:
             elif sink.hub in ("", neighbour.id):
                 bind = member.attach(neighbour.id, sink)
                 if bind is not None:
-                    self._send(neighbour.id, bind)
+                    self.send(neighbour.id, bind)
             if not waiting:
                 then(not silent)
 
@@ -548,7 +517,7 @@ class Concentrator:
     def _detach(self, member: Member, address: str, subscription: int) -> None:
         hub = member.disown(address, subscription)
         if hub:
-            self._send(hub, Cut(member.number, "it is not wanted any more", asked=True))
+            self.send(hub, Cut(member.number, "it is not wanted any more", asked=True))
 
     def _opened(self, id: str) -> Member:
         member = self.members.get(id)
@@ -556,16 +525,14 @@ class Concentrator:
             raise ChannelNotFoundError(f"channel `{id}` is not open here")
         return member
 
-    def _when_linked(self, address: str, then: Callable[[Neighbour | None, str], None], hub: str = "") -> None:
+    def _when_linked(self, address: str, then: Then, hub: str = "") -> None:
         """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
         found = [one for one in self.neighbours.values() if one.stands_at(address) and not one.leaving]
         found = [one for one in found if hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
             return
-        waiting = self._wanted.setdefault(address, [])
-        waiting.append(then)
-        if len(waiting) == 1:
+        if self.search.add(address, then, self._now_ns):
             self.effects.append(Dial(address))
 
     def linked(self, neighbour: Neighbour, address: str) -> None:
@@ -573,10 +540,9 @@ class Concentrator:
         if address and address != neighbour.address:
             neighbour.aliases.add(address)
         for place in (neighbour.address, address):
-            for then in self._wanted.pop(place, []):
-                then(neighbour, "")
+            self.search.found(place, neighbour)
 
-    def _announce(self, targets: Iterable[str], format: Format) -> None:
+    def announce(self, targets: Iterable[str], format: Format) -> None:
         """Describe a format to hubs that do not know it."""
         for hub in targets:
             announced = self.neighbours[hub].announced
@@ -584,7 +550,8 @@ class Concentrator:
                 announced.add(format.token)
                 self._post(hub, FrameKind.FORMATS, encode_formats([format]))
 
-    def _send(self, hub: str, item: bytes | Message) -> None:
+    def send(self, hub: str, item: bytes | Message) -> None:
+        """Put a frame or a message into the outbox of a hub."""
         if isinstance(item, bytes):
             self.neighbours[hub].session.post(item)
             self.stirred.add(hub)

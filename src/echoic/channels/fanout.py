@@ -19,12 +19,18 @@ from typing import Final
 import msgspec
 
 from echoic.channels.messages import Cut, Gap, Message, SinkHub
+from echoic.wire.frames import HEADER_BYTES
 
-__all__ = ["CREDIT_BYTES", "CreditMeter", "Fanout", "Run", "Target"]
+__all__ = ["CREDIT_BYTES", "CreditMeter", "Fanout", "Run", "Target", "cost_of"]
 
 CREDIT_BYTES: Final = 8 * 1024 * 1024
 PARKED_BYTES_MAX: Final = 1024 * 1024
 LAGGING: Final = "the sinks here do not keep up"
+
+
+def cost_of(payload_bytes: int) -> int:
+    """Return the credit that a frame with a payload costs: exactly what it is worth when it has been handled."""
+    return HEADER_BYTES + payload_bytes + (-payload_bytes & 7)
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -118,15 +124,18 @@ class Fanout:
         """Whether a source must wait for a target that wants every event."""
         return any(target.credit <= 0 and target.sink.slow == "block" for target in self.targets.values())
 
-    def spend(self, size: int) -> bool:
-        """Spend the credit for `size` bytes to every target, if each has credit and nothing parked; tell whether so."""
-        targets = self.targets.values()
-        for target in targets:
+    @property
+    def flows(self) -> bool:
+        """Whether every target has credit and nothing parked, so that events can simply be sent."""
+        for target in self.targets.values():  # noqa: SIM110 - a generator would take twice as long
             if target.credit <= 0 or target.parked:
                 return False
-        for target in targets:
-            target.credit -= size
         return True
+
+    def spend(self, size: int) -> None:
+        """Note that `size` bytes are sent to every target."""
+        for target in self.targets.values():
+            target.credit -= size
 
     def submit(self, run: Run, full: frozenset[str] = frozenset()) -> Iterator[tuple[str, bytes | Message]]:
         """Yield what is sent where because events were submitted.

@@ -127,8 +127,11 @@ class Endpoints:
         if not self.switchboard.closed:
             self.switchboard.do(leave)
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Hand events of another hub to every sink here, and tell the sender when all are done."""
+    def deliver(self, delivery: Delivery) -> dict[str, str] | None:
+        """Hand events of another hub to every sink here; return who failed.
+
+        None means that some sinks will be done with them later, and the sender is told then.
+        """
         sinks, batch = self.sinks, delivery.batch
         if len(sinks) == 1 and not sinks[0].queued:
             if delivery.call and sinks[0].takes_lone(batch.format):
@@ -136,8 +139,7 @@ class Endpoints:
                     if self.sinks is sinks:
                         self.switchboard.open_arrivals(delivery, sinks[0])
             problem = sinks[0].run(batch)
-            self.switchboard.finish(delivery, {sinks[0].name: problem} if problem else {})
-            return
+            return {sinks[0].name: problem} if problem else {}
         pending = Pending(len(sinks) + 1)
 
         def done(sink: str, problem: str) -> None:
@@ -151,6 +153,7 @@ class Endpoints:
             else:
                 done(sink.name, sink.run(batch))
         done("", "")
+        return None
 
     def deliver_here(
         self, source: int, first: int, batch: Batch | None, event: object = None, declared: object = None

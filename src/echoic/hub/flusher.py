@@ -1,7 +1,7 @@
 """The thread that looks after what does not leave by itself.
 
 While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. With
-thousands of busy sources a round takes longer than that; it then rests three times as long as it has worked, so that
+thousands of busy sources a round takes longer than that; it then rests six times as long as it has worked, so that
 the threads that submit are not held up and batches grow. It goes on with links that took no more, and ten times a
 second it lets the concentrator know that time passes.
 """
@@ -14,8 +14,11 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError
+from echoic.formats import Format
+from echoic.hub.outbound import batch_of_records
 
 if TYPE_CHECKING:
+    from echoic.channels import SourceRun
     from echoic.hub.link import Link
     from echoic.hub.outbound import Source
     from echoic.hub.switchboard import Switchboard
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Flusher"]
 
 TICK_SECONDS: Final = 0.0005
-TICK_SECONDS_MAX: Final = 0.05
-REST_PER_WORK: Final = 3
+TICK_SECONDS_MAX: Final = 0.1
+REST_PER_WORK: Final = 6
 IDLE_TICKS: Final = 8
+GROUP_SOURCES_MAX: Final = 256
 HOUSEKEEPING_SECONDS: Final = 0.1
 log: Final = logging.getLogger("echoic.hub")
 
@@ -82,7 +86,7 @@ class Flusher:
             began = time.thread_time()
             try:
                 if len(self._clogged) < switchboard.link_count or not self._clogged:
-                    self._tick_all()
+                    self._tick_all(switchboard)
                 switchboard.pump_all()
                 worked = time.thread_time() - began
                 seconds = min(max(TICK_SECONDS, REST_PER_WORK * worked), TICK_SECONDS_MAX)
@@ -113,14 +117,37 @@ class Flusher:
                 self._clogged.pop(descriptor).pump(unclog=True)
         self._asleep = False
 
-    def _tick_all(self) -> None:
-        """Let every source send what has gathered; with thousands of them the loop itself counts."""
+    def _tick_all(self, switchboard: "Switchboard") -> None:
+        """Let every source send what has gathered, many in one frame if they can."""
         idle, anything_clogged = self._idle, bool(self._clogged)
+        groups: dict[Format, list[Source]] = {}
         for source, ticks in list(idle.items()):
-            if source.tick(spare=anything_clogged):
+            if source.gathered:
                 if ticks:
                     idle[source] = 0
+                if source.hold(spare=anything_clogged):
+                    groups.setdefault(source.format, []).append(source)
             elif ticks < IDLE_TICKS:
                 idle[source] = ticks + 1
             elif source.disarm():
                 idle.pop(source, None)
+        for format, sources in groups.items():
+            for start in range(0, len(sources), GROUP_SOURCES_MAX):
+                _send_together(switchboard, format, sources[start : start + GROUP_SOURCES_MAX])
+
+
+def _send_together(switchboard: "Switchboard", format: Format, sources: "list[Source]") -> None:
+    """Send what sources have gathered in one frame if that can be, else one by one; they are held, and released."""
+    if len(sources) > 1:
+        runs: list[SourceRun] = []
+        records: list[bytes] = []
+        for source in sources:
+            run, taken = source.held()
+            runs.append(run)
+            records += taken
+        if switchboard.submit_runs(runs, batch_of_records(format, records)):
+            for source, run in zip(sources, runs, strict=True):
+                source.release(run.count)
+            return
+    for source in sources:
+        source.send_held()

@@ -28,9 +28,9 @@ class Inbound:
         self._endpoints = endpoints
         self._flusher = flusher
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Hand events to the sinks of a channel here."""
-        self._endpoints[delivery.member.id].deliver(delivery)
+    def deliver(self, delivery: Delivery) -> dict[str, str] | None:
+        """Hand events to the sinks of a channel here; return who failed, None when some are not done with them yet."""
+        return self._endpoints[delivery.member.id].deliver(delivery)
 
     def missed(self, missed: Missed) -> None:
         """Tell the sinks of a channel here which events will not arrive."""

@@ -17,15 +17,15 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from echoic.channels import Call, CallLane
+from echoic.channels import Call, CallLane, SourceRun
 from echoic.errors import ClosedError, DeliveryError
-from echoic.formats import bind, match
+from echoic.formats import Format, bind, match
 from echoic.wire import Batch, Buffer, encoder_of
 
 if TYPE_CHECKING:
@@ -197,22 +197,39 @@ class Source:
         gathered = len(self._run)
         return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
 
-    def tick(self, *, spare: bool) -> bool:
-        """Send what has gathered since the last tick, if that needs no waiting; tell whether there was anything.
+    @property
+    def gathered(self) -> bool:
+        """Whether events have gathered."""
+        return bool(self._run)
+
+    def hold(self, *, spare: bool) -> bool:
+        """Keep others from sending what has gathered, until `release`; False when somebody is about to send it.
 
         Args:
             spare: Let events gather while a link that they take is clogged.
         """
-        if not self._run:
-            return False
         if spare and self._switchboard.busy(self._member):
-            return True
-        if self._lock.acquire(blocking=False):
-            try:
-                self._take_run(wait=False)
-            finally:
-                self._lock.release()
-        return True
+            return False
+        return self._lock.acquire(False)
+
+    def release(self, sent: int) -> None:
+        """Let others send again, after so many events have been sent."""
+        if sent:
+            del self._run[:sent]
+            self._batches += 1
+        self._lock.release()
+
+    def held(self) -> tuple[SourceRun, list[bytes]]:
+        """Return what has gathered."""
+        taken = self._run[:]
+        return SourceRun(self._member, self.id, len(taken)), taken
+
+    def send_held(self) -> None:
+        """Send what has gathered by itself, if that needs no waiting, and let others send again."""
+        try:
+            self._take_run(wait=False)
+        finally:
+            self._lock.release()
 
     def disarm(self) -> bool:
         """Return to sending at once; tell whether nothing has gathered meanwhile."""
@@ -238,9 +255,7 @@ class Source:
         taken = run[:]
         if not taken:
             return
-        bounds = array("I", accumulate(map(len, taken), initial=0)) if self.format.variable else None
-        batch = Batch(self.format, len(taken), [b"".join(taken)], bounds)
-        if self._switchboard.submit(self._member, self.id, batch, wait=wait):
+        if self._switchboard.submit(self._member, self.id, batch_of_records(self.format, taken), wait=wait):
             del run[: len(taken)]
             self._batches += 1
 
@@ -328,6 +343,12 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<Source {self.id:x} of {self._member.id}>"
+
+
+def batch_of_records(format: Format, records: Sequence[bytes]) -> Batch:
+    """Return encoded records as a batch."""
+    bounds = array("I", accumulate(map(len, records), initial=0)) if format.variable else None
+    return Batch(format, len(records), [b"".join(records)], bounds)
 
 
 def split(batch: Batch) -> Iterator[Batch]:

@@ -9,7 +9,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -29,7 +29,9 @@ from echoic.channels import (
     Message,
     Missed,
     Refused,
+    SourceRun,
     decode_reply,
+    submit_runs,
 )
 from echoic.errors import (
     AddressError,
@@ -68,8 +70,8 @@ M = TypeVar("M")
 class Deliveries(Protocol):
     """Who takes what arrives."""
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Hand events to the sinks of a channel."""
+    def deliver(self, delivery: Delivery) -> dict[str, str] | None:
+        """Hand events to the sinks of a channel; return who failed, None when some are not done with them yet."""
 
     def missed(self, missed: Missed) -> None:
         """Tell the sinks of a channel what will not arrive."""
@@ -145,6 +147,11 @@ class Switchboard:
             act()
         return True
 
+    def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
+        """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
+        with self.lock:
+            return submit_runs(self.core, runs, batch)
+
     def blocked(self, member: Member) -> bool:
         """Whether a sink that wants every event has no room for more."""
         with self.lock:
@@ -218,6 +225,23 @@ class Switchboard:
             if link is not None and link.reads_here:
                 return link.neighbour.address
         return ""
+
+    def _deliver(self, deliveries: Sequence[Delivery]) -> None:
+        """Hand events over, and tell the sender of those that were handled at once."""
+        deliver = self._deliveries.deliver
+        done = [(delivery, failures) for delivery in deliveries if (failures := deliver(delivery)) is not None]
+        if not done:
+            return
+        core = self.core
+        with self.lock:
+            for delivery, failures in done:
+                if delivery.call:
+                    core.reply(delivery, failures)
+                else:
+                    core.handled(delivery)
+            todo = self._settle()
+        for act in todo:
+            act()
 
     def finish(self, delivery: Delivery, failures: dict[str, str]) -> None:
         """Tell the sender that its events were handled."""
@@ -311,18 +335,18 @@ class Switchboard:
             if self._links.get(link.hub) is not link:
                 return  # it was given up, and what is left of it must not be taken for what comes afresh
             try:
-                delivery = self.core.receive(link.hub, frame)
+                deliveries = self.core.receive(link.hub, frame)
             except EchoicError as error:
                 log.warning("%s broke a rule and is given up: %s", link.neighbour.address, error)
                 self.core.gone(link.hub, f"it broke a rule: {error}")
-                delivery = None
+                deliveries = ()
             todo = self._settle()
             if self._waiting_for_room:
                 self._room.notify_all()
         for act in todo:
             act()
-        if delivery is not None:
-            self._deliveries.deliver(delivery)
+        if deliveries:
+            self._deliver(deliveries)
 
     def called(self, link: Link, lane: ArrivalLane, data: bytes) -> int:
         """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""

@@ -257,9 +257,9 @@ class SimulatedHub:
             self.do(lambda core: core.unreachable(connection.address, reason, refused=refused))
 
     def _received(self, hub: str, frame: Frame) -> None:
-        delivery = self.core.receive(hub, frame)
+        deliveries = self.core.receive(hub, frame)
         self._settle()
-        if delivery is not None:
+        for delivery in deliveries:
             self._events.delivered(self, delivery)
 
     def _drop(self, end: End | None) -> None:

@@ -6,7 +6,7 @@ missing is checked at once.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
@@ -14,6 +14,7 @@ import msgspec
 
 from echoic.channels import Call, ChannelId, Concentrator, Delivery, Member, Message, Missed, SinkHub, Slow
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
+from echoic.channels.runs import SourceRun, submit_runs
 from echoic.formats import event
 from echoic.testing.ledger import Ledger, check
 from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
@@ -25,6 +26,7 @@ __all__ = ["Sample", "SimulatedSystem", "SimulationReport", "Source", "Subscript
 TRACE_LINES: Final = 60
 PROGRESS_NS: Final = 10 * SECOND
 CALL_SHARE: Final = 0.04
+TOGETHER_SHARE: Final = 0.2
 
 
 @event
@@ -175,6 +177,20 @@ class SimulatedSystem:
         source.hub.do(lambda _: core.submit(member, source.number, batch))
         return True
 
+    def submit_together(self, sources: Sequence[Source], count: int = 1) -> bool:
+        """Submit events of several sources of one hub in one frame, if that can be; return whether it could."""
+        core = sources[0].hub.core
+        for source in sources:
+            self._promise(source)
+        samples = [sample for source in sources for sample in self._samples(source, count)]
+        runs = [SourceRun(source.member, source.number, count) for source in sources]
+        if not submit_runs(core, runs, Batch.of(samples, Sample)):
+            return False
+        for source in sources:
+            self.ledger.submit(source.number, count)
+        sources[0].hub.do(lambda _: None)
+        return True
+
     def call(self, source: Source) -> Call:
         """Submit a synchronous event."""
         self._promise(source)
@@ -270,6 +286,7 @@ class SimulatedSystem:
         for hub in self.hubs:
             left = len(hub.core.requests) if hub.alive else 0
             check(not left, f"{left} requests of {hub.id} were never answered")
+            check(not (hub.alive and len(hub.core.search)), f"{hub.id} looks for a hub for ever")
 
     def check_progress(self) -> None:
         """Check that the next event of every living source reaches every living sink in time.
@@ -392,9 +409,12 @@ class SimulatedSystem:
     def _count(self, source: int, first: int) -> None:
         self._digest = (self._digest * 1_000_003 ^ source ^ first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
 
-    def _batch(self, source: Source, count: int) -> Batch:
+    def _samples(self, source: Source, count: int) -> list[Sample]:
         first = source.member.sources[source.number]
-        return Batch.of([Sample(source.number, first + n, source.load) for n in range(count)], Sample)
+        return [Sample(source.number, first + n, source.load) for n in range(count)]
+
+    def _batch(self, source: Source, count: int) -> Batch:
+        return Batch.of(self._samples(source, count), Sample)
 
     def _submit_on(self, source: Source) -> None:
         """Submit, wait, submit again, for as long as the source is open."""
@@ -404,12 +424,23 @@ class SimulatedSystem:
             pass
         elif "source" in source.member.joined or source.number in self.ledger.submitted:
             waiting = any(other == source.number for _, _, other, _, _, _ in self._waiting_calls)
-            if self.random.random() < CALL_SHARE and not waiting:
+            chance = self.random.random()
+            if chance < CALL_SHARE and not waiting:
                 self.call(source)
+            elif chance > 1 - TOGETHER_SHARE and self.submit_together(self._companions(source)):
+                pass
             else:
                 self.submit(source, self.random.choice((1, 1, 2, 3)))
         self.finish_calls()
         self.run_soon(self.random.randrange(source.pause_ns // 2, source.pause_ns * 2), lambda: self._submit_on(source))
+
+    def _companions(self, source: Source) -> list[Source]:
+        """Return the sources of a hub that have begun to submit."""
+        return [
+            other
+            for other in self.sources
+            if other.living and other.hub is source.hub and (other is source or other.number in self.ledger.submitted)
+        ]
 
     def _promise(self, source: Source) -> None:
         """Enter which subscriptions count for what a source submits from here on.

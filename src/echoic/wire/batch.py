@@ -10,7 +10,7 @@ arrived; nothing is decoded, converted or even looked at before somebody asks fo
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -53,6 +53,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
     offsets: Bounds | None = None
     decoder: Decoder | None = None
     payload: Buffer | None = None
+    whole: "Whole | None" = None
+    start: int = 0
 
     @classmethod
     def of(cls, events: object, declared: object | None = None) -> "Batch":
@@ -81,9 +83,21 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         pieces, bounds = encoder_of(decoder.binding.format).encode(events)
         return cls(decoder.binding.format, len(events), pieces, bounds, decoder)
 
+    def parts(self, counts: Iterable[int]) -> "Iterator[Batch]":
+        """Yield the records as neighbouring batches of so many each.
+
+        Decoding or converting one of them decodes or converts all, once for all of them.
+        """
+        whole, start = Whole(self), 0
+        for count in counts:
+            yield Batch(self.format, count, None, None, self.decoder, None, whole, start)
+            start += count
+
     @property
     def records(self) -> memoryview:
         """The bytes of all records."""
+        if self.pieces is None and self.whole is not None:
+            self.pieces, self.offsets = self.whole.cut(self.start, self.count)
         if self.pieces is None:
             self.pieces = [_records_of(memoryview(self.payload or b""), self.format, self.count)]
         elif len(self.pieces) != 1:
@@ -99,7 +113,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         """
         if not self.format.variable:
             return range(0, self.count * self.format.size + 1, self.format.size)
-        bounds = checked_bounds(self.known_offsets, self.format.size, len(self.records))
+        size = len(self.records)
+        bounds = checked_bounds(self.known_offsets, self.format.size, size)
         self.offsets = bounds
         return bounds
 
@@ -121,7 +136,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         """
         if self.format.variable:
             return columns.object_array(self.format, self.records, self.bounds)
-        if self.pieces is None:
+        if self.pieces is None and self.payload is not None:
             return ndarray(self.count, self.format.dtype, self.payload, HEADER_BYTES)
         return ndarray(self.count, self.format.dtype, self.records)
 
@@ -150,6 +165,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
             LimitExceededError: The result would be unreasonably large.
         """
         decoder = declared if isinstance(declared, Decoder) else decoder_of(declared)
+        if self.whole is not None:
+            return self.whole.to(decoder, narrow).part(self.start, self.count)
         target = decoder.binding.format
         if target.token == self.format.token:
             return Batch(target, self.count, self.pieces, self.offsets, decoder, self.payload)
@@ -165,6 +182,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         Raises:
             MalformedBatchError: A record contradicts the format.
         """
+        if self.whole is not None:
+            return self.whole.events()[self.start : self.start + self.count]
         decoder = self.decoder
         if decoder is None:
             decoder = self.decoder = decoder_of(self.format)
@@ -178,7 +197,7 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         """
         if self.payload is not None:
             return [self.payload]
-        token, count, pieces = self.format.token, self.count, self.pieces or []
+        token, count, pieces = self.format.token, self.count, self.pieces or [self.records]
         if not self.format.variable:
             return [HEADER.pack(token, count, 0), *pieces]
         offsets = numpy.asarray(self.bounds, "<u4").tobytes()
@@ -192,6 +211,53 @@ class Batch(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:
         return f"<Batch of {self.count} {self.format.name}>"
+
+
+class Whole:
+    """A batch that is handed out in parts, and what was made of it for one of them."""
+
+    __slots__ = ("_batch", "_events", "_typed")
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._events: list[object] | None = None
+        self._typed: dict[tuple[Decoder, bool], Whole] = {}
+
+    def part(self, start: int, count: int) -> Batch:
+        """Return some of the records."""
+        batch = self._batch
+        return Batch(batch.format, count, None, None, batch.decoder, None, self, start)
+
+    def to(self, decoder: Decoder, narrow: bool) -> "Whole":
+        """Return the records as another type has them.
+
+        Raises:
+            EchoicError: As `Batch.to` does.
+        """
+        typed = self._typed.get((decoder, narrow))
+        if typed is None:
+            typed = self._typed[decoder, narrow] = Whole(self._batch.to(decoder, narrow=narrow))
+        return typed
+
+    def events(self) -> list[object]:
+        """Return all records as objects.
+
+        Raises:
+            MalformedBatchError: A record contradicts the format.
+        """
+        if self._events is None:
+            self._events = self._batch.events()
+        return self._events
+
+    def cut(self, start: int, count: int) -> tuple[list[Buffer], Bounds | None]:
+        """Return the bytes of some of the records, and where each begins if they differ in length.
+
+        Raises:
+            MalformedBatchError: The offsets are not those of records.
+        """
+        bounds = self._batch.bounds[start : start + count + 1]
+        piece = self._batch.records[bounds[0] : bounds[-1]]
+        return [piece], [place - bounds[0] for place in bounds] if self._batch.format.variable else None
 
 
 def parse_batch(payload: Buffer, registry: Registry) -> Batch:

@@ -53,6 +53,7 @@ class FrameKind(enum.IntEnum):
     CALLS = 11
     REPLIES = 12
     SHARED = 13
+    RUNS = 14
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}
