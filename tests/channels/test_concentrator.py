@@ -39,6 +39,7 @@ from echoic.channels.messages import (
     Report,
     encode_message,
 )
+from echoic.channels.runs import SourceRun, submit_runs
 from echoic.errors import EchoicError, EncodeError, MalformedFrameError
 from echoic.testing.samples import Trade, sample_events
 from echoic.wire import Batch, Frame, FrameKind, FrameReader, Hello, encode_formats, encode_frame
@@ -128,6 +129,20 @@ def test_handled_events_give_back_exactly_the_credit_that_they_took() -> None:
         if target.credit > before:
             break
     assert target.credit == CREDIT_BYTES, "a little that leaks with each frame stops a source for ever"
+
+
+def test_a_run_among_others_is_worth_what_it_took() -> None:
+    pair = Pair()
+    target = pair.source.fanout.targets["o"]
+    pair.source.sources[2] = 0
+    for count in range(1, 9):
+        before = target.credit
+        runs = [SourceRun(pair.source, 1, count), SourceRun(pair.source, 2, 3)]
+        assert submit_runs(pair.manager, runs, batch(count + 3))
+        pair.carry()
+        one, two = pair.deliveries[-2:]
+        assert (one.source, one.batch.count, two.source, two.batch.count) == (1, count, 2, 3)
+        assert before - target.credit == one.size + two.size
 
 
 def test_a_call_ends_when_the_sinks_have_replied() -> None:

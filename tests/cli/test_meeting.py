@@ -1,4 +1,4 @@
-"""Two terminals, and nothing else: who publishes and who listens find each other, whoever was first and whoever dies."""
+"""Two terminals, and nothing else: who publishes and who listens find each other, whoever is first or dies."""
 
 import json
 import signal

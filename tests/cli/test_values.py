@@ -18,8 +18,8 @@ from echoic.wire import Batch
 POINT = "Point{x: float, y: float = 0}"
 FORMAT = Format.of(
     declared_type(
-        f"Everything{{text: str, note: str? = null, data: bytes, flag: bool, small: uint8, price: float, code: char[4], "
-        f"tags: str[], n: int, samples: float32[n], grid: int16[2][2], at: {POINT}, path: {POINT}[]}}"
+        f"Everything{{text: str, note: str? = null, data: bytes, flag: bool, small: uint8, price: float, "
+        f"code: char[4], tags: str[], n: int, samples: float32[n], grid: int16[2][2], at: {POINT}, path: {POINT}[]}}"
     )
 )
 TYPED: dict[str, object] = {
@@ -39,33 +39,21 @@ TYPED: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [
-            "{text: a b, data: AAE=, flag: true, small: 7, price: 75.5, code: abc, tags: [a, 'b c'], samples: [1, 2],"
-            " grid: [[1, 2], [3, 4]], at: {x: 1}, path: [{x: 1, y: 2}]}"
-        ],
-        [
-            '{"text": "a b", "data": "AAE=", "flag": true, "small": 7, "price": 75.5, "code": "abc",'
-            '"tags": ["a", "b c"], "samples": [1.0, 2.0], "grid": [[1, 2], [3, 4]], "at": {"x": 1.0},'
-            '"path": [{"x": 1.0, "y": 2.0}]}'
-        ],
-        [
-            "text=a b",
-            "data=AAE=",
-            "flag=true",
-            "small=0x7",
-            "price=75.5",
-            "code=abc",
-            "tags=[a, b c]",
-            "samples=[1,2]",
-            "grid=[[1,2],[3,4]]",
-            "at={x: 1}",
-            "path=[{x: 1, y: 2}]",
-        ],
-    ],
+RELAXED = (
+    "{text: a b, data: AAE=, flag: true, small: 7, price: 75.5, code: abc, tags: [a, 'b c'], samples: [1, 2],"
+    " grid: [[1, 2], [3, 4]], at: {x: 1}, path: [{x: 1, y: 2}]}"
 )
+JSON = (
+    '{"text": "a b", "data": "AAE=", "flag": true, "small": 7, "price": 75.5, "code": "abc", "tags": ["a", "b c"],'
+    '"samples": [1.0, 2.0], "grid": [[1, 2], [3, 4]], "at": {"x": 1.0}, "path": [{"x": 1.0, "y": 2.0}]}'
+)
+WORDS = (
+    "text=a b|data=AAE=|flag=true|small=0x7|price=75.5|code=abc|tags=[a, b c]|samples=[1,2]|grid=[[1,2],[3,4]]"
+    "|at={x: 1}|path=[{x: 1, y: 2}]"
+)
+
+
+@pytest.mark.parametrize("words", [[RELAXED], [JSON], WORDS.split("|")], ids=["relaxed", "json", "words"])
 def test_three_spellings_of_one_event(words: list[str]) -> None:
     event = fit_event(parse_words(words), FORMAT)
     assert event == TYPED

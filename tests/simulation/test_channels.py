@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from echoic.channels import ChannelId, Message, Resolve, Resolved, Slow
+from echoic.channels import CREDIT_BYTES, ChannelId, Message, Resolve, Resolved, Slow
 from echoic.channels.greeting import Greeting
 from echoic.channels.manager import Manager
 from echoic.channels.session import Session
@@ -18,6 +18,7 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_system import Source, Subscription
 from echoic.testing.simulation import run_simulation
 
+LARGE_BYTES = CREDIT_BYTES // 16
 SAFETY_SEEDS, LIVENESS_SEEDS, SEEDS_PER_TEST = 500, 200, 20
 
 
@@ -301,7 +302,7 @@ def test_a_sink_that_cancels_and_subscribes_at_once_hears_everything_since() -> 
 
 
 def test_a_source_waits_for_a_sink_that_wants_everything_and_does_not_keep_up() -> None:
-    scene = Scene("block", load_bytes=500_000)
+    scene = Scene("block", load_bytes=LARGE_BYTES)
     scene.sink.stuck_until_ns = scene.system.clock.now_ns + 10 * SECOND
     taken = scene.submit(40)
     assert 16 <= taken <= 18
@@ -313,7 +314,7 @@ def test_a_source_waits_for_a_sink_that_wants_everything_and_does_not_keep_up() 
 
 @pytest.mark.parametrize("slow", ["drop_oldest", "latest"])
 def test_a_slow_sink_is_told_exactly_what_was_dropped(slow: Slow) -> None:
-    scene = Scene(slow, load_bytes=500_000)
+    scene = Scene(slow, load_bytes=LARGE_BYTES)
     scene.sink.stuck_until_ns = scene.system.clock.now_ns + 10 * SECOND
     assert scene.submit(40) == 40
     scene.system.run(10 * SECOND)
@@ -324,7 +325,7 @@ def test_a_slow_sink_is_told_exactly_what_was_dropped(slow: Slow) -> None:
 
 
 def test_what_was_dropped_of_an_idle_source_is_told_when_another_one_sends() -> None:
-    scene = Scene("latest", load_bytes=500_000)
+    scene = Scene("latest", load_bytes=LARGE_BYTES)
     other = scene.system.publish(scene.origin, scene.id, SECOND)
     scene.system.run(SECOND)
     scene.sink.stuck_until_ns = scene.system.clock.now_ns + 10 * SECOND
@@ -338,7 +339,7 @@ def test_what_was_dropped_of_an_idle_source_is_told_when_another_one_sends() -> 
 
 
 def test_a_sink_that_is_cut_off_for_being_slow_is_told_and_can_come_back() -> None:
-    scene = Scene("disconnect", load_bytes=500_000)
+    scene = Scene("disconnect", load_bytes=LARGE_BYTES)
     scene.sink.stuck_until_ns = scene.system.clock.now_ns + 5 * SECOND
     scene.submit(30)
     assert scene.system.faults["cut off"] == 1

@@ -23,7 +23,7 @@ from echoic.wire.frames import HEADER_BYTES
 
 __all__ = ["CREDIT_BYTES", "CreditMeter", "Fanout", "Run", "Target", "cost_of"]
 
-CREDIT_BYTES: Final = 8 * 1024 * 1024
+CREDIT_BYTES: Final = 16 * 1024 * 1024  # room for two events of 10 MB, so that handling one overlaps sending the next
 PARKED_BYTES_MAX: Final = 1024 * 1024
 LAGGING: Final = "the sinks here do not keep up"
 

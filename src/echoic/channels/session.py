@@ -23,7 +23,7 @@ from echoic.errors import MalformedFrameError
 
 __all__ = ["Session", "SessionStatistics"]
 
-UNTOLD_BYTES_MAX: Final = 32 * 1024 * 1024
+UNTOLD_BYTES_MAX: Final = 64 * 1024 * 1024
 TELL_FRAMES: Final = 64  # tell the peer after so many frames ...
 TELL_BYTES: Final = 1024 * 1024  # ... or so many bytes
 

@@ -9,17 +9,24 @@ import echoic
 from echoic.cli.screen import printable
 from echoic.errors import EchoicError
 
-__all__ = ["app", "report_error"]
+__all__ = ["app", "load_all", "report_error"]
 
 HELP: Final = """
 Typed event channels whose consumers run their own code inside the producer.
 
-Start with `echoic demo`. Or type `echoic echo trades` in one terminal and, in another,
-`echoic pub trades 'Trade{symbol: str, price: float}' '{symbol: IBM, price: 75.5}' -r 1`.
+Start with `echoic demo`. Or type in one terminal
+    echoic echo trades
+and in another
+    echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5
 """
 
 app: Final = cyclopts.App(
-    "echoic", help=HELP, version=echoic.__version__, result_action="return_value", suppress_keyboard_interrupt=False
+    "echoic",
+    help=HELP,
+    help_format="plaintext",
+    version=echoic.__version__,
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
 )
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
@@ -42,6 +49,12 @@ names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
 app.command(fuzz)
 fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
+
+
+def load_all() -> None:
+    """Import every verb, so that help can describe it."""
+    for each in (app, names, fuzz):
+        each.resolved_commands()
 
 
 def report_error(error: EchoicError) -> None:

@@ -32,9 +32,8 @@ def bench(
     round_trip: one synchronous event. one_way: a flood. fan_out: many sinks. pipeline: one hub after the other.
     channels: many channels. bandwidth: large events.
 
-    Examples:
+    Try:
         echoic bench round_trip
-
         echoic bench one_way --quick --json
 
     Args:

@@ -20,9 +20,8 @@ def doctor(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
 
     The exit code is 1 if anything fails. A warning says what is slower or missing, and what to do.
 
-    Examples:
+    Try:
         echoic doctor
-
         echoic doctor --json | jq '.[] | select(.status != "ok")'
 
     Args:

@@ -67,13 +67,10 @@ def echo(
     The type need not be known here. If the channel does not exist, wait for it. Ctrl-C ends. Events that were missed
     are told on stderr: by default a reader that does not keep up misses the oldest, and never slows the sources down.
 
-    Examples:
+    Try:
         echoic echo trades
-
         echoic echo trades --field price --once
-
         echoic echo trades --csv > trades.csv
-
         echoic echo echoic://127.0.0.1:7401/trades --json | jq .price
 
     Args:

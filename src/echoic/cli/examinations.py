@@ -138,8 +138,8 @@ def _name_server(where: Where) -> Finding:
         begun = time.perf_counter()
         try:
             known = hub.channels(address)
-        except UnreachableError as error:
-            advice = f"`echoic pub`, `echo` and `up` serve names themselves; or run `echoic names serve` ({error})"
+        except UnreachableError:
+            advice = "`echoic pub`, `echo` and `up` serve names themselves; or run `echoic names serve`"
             return Finding("info", f"nobody serves names at {address}", advice)
         milliseconds = (time.perf_counter() - begun) * 1000
     return Finding("ok", f"{address} knows {len(known)} channels and answers in {milliseconds:.0f} ms")

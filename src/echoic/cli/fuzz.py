@@ -28,7 +28,7 @@ def fuzz_frames(
     Each frame must be decoded, by both decoders alike, or refused with a declared error. Anything else is a finding:
     it is printed with the bytes that show it, and the exit code is 1. The same seed gives the same frames.
 
-    Examples:
+    Try:
         echoic fuzz frames --count 1000000
 
     Args:

@@ -23,9 +23,8 @@ def layout(
 
     The type is named as MODULE:CLASS; modules in the current folder are found.
 
-    Examples:
+    Try:
         echoic layout echoic.testing.samples:Trade
-
         echoic layout echoic.testing.samples:Trade --on sparc32
 
     Args:

@@ -35,9 +35,8 @@ def ls(
 
     Each channel's manager is asked for its type, and for the hubs that hold sources and sinks.
 
-    Examples:
+    Try:
         echoic ls
-
         echoic ls --json | jq -r .[].name
 
     Args:
@@ -75,9 +74,8 @@ def ls(
 def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) -> None:
     """Show where a channel is managed, its type, and who takes part.
 
-    Examples:
+    Try:
         echoic info trades
-
         echoic info echoic://127.0.0.1:7401/trades --json
 
     Args:
@@ -108,7 +106,7 @@ def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) ->
 def show_type(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) -> None:
     """Show the type of a channel's events: where each field lies, on the machine that sends them.
 
-    Examples:
+    Try:
         echoic type trades
 
     Args:

@@ -26,6 +26,7 @@ NOT_FOUND: Final = 3
 DENIED: Final = 4
 INTERRUPTED: Final = 130
 STAYING: Final = frozenset({"bw", "echo", "hz", "names", "pub", "top", "up"})
+HELP: Final = frozenset({"--help", "-h"})
 WAIT: Final = ("-w", "--wait")
 
 
@@ -36,8 +37,10 @@ def main() -> None:
         return
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end takes leave
-        from echoic.cli.app import app
+        from echoic.cli.app import app, load_all
 
+        if not sys.argv[1:] or HELP & set(sys.argv[1:]):
+            load_all()
         app(_complete(sys.argv[1:]))
         sys.stdout.flush()
     except EchoicError as error:

@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from echoic.cli.where import Where, names_address
-from echoic.errors import UnreachableError
+from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import is_loopback, parse_address
 
-__all__ = ["Meeting", "attend", "visit"]
+__all__ = ["Meeting", "attend", "open_hub", "visit"]
 
 TRY_SECONDS: Final = 1.0
 
@@ -72,6 +72,20 @@ class Meeting:
                 return  # somebody was faster
 
 
+def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
+    """Return a hub for a verb.
+
+    Raises:
+        AddressError: `listen` is not an address.
+        InsecureError: It can be reached from other machines, and nobody said that this is meant.
+        UnreachableError: It cannot be listened at.
+    """
+    host, _ = parse_address(listen)
+    if not insecure and not is_loopback(host):
+        raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
+    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure)
+
+
 @contextmanager
 def visit(where: Where, verb: str) -> Iterator[Hub]:
     """Give a hub to look around with.
@@ -80,7 +94,7 @@ def visit(where: Where, verb: str) -> Iterator[Hub]:
         AddressError: What was set is not an address.
         InsecureError: Strangers could reach the hub.
     """
-    with Hub(where.listen, names=names_address(where), name=f"echoic {verb}", insecure=where.insecure) as hub:
+    with open_hub(where.listen, names_address(where), verb, insecure=where.insecure) as hub:
         yield hub
 
 

@@ -3,12 +3,11 @@
 import threading
 
 from echoic.cli.finding import browse
-from echoic.cli.meeting import visit
+from echoic.cli.meeting import open_hub, visit
 from echoic.cli.screen import json_text, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where, names_address
 from echoic.errors import UnreachableError
-from echoic.hub import Hub
 
 __all__ = ["ls", "serve"]
 
@@ -19,9 +18,8 @@ def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson 
     Every `pub` and `echo` on this machine serves names itself when nobody does; a server of its own is for systems
     that must not depend on any of them.
 
-    Examples:
+    Try:
         echoic names serve
-
         echoic names serve --listen 0.0.0.0:7400 --insecure
 
     Args:
@@ -31,7 +29,7 @@ def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson 
     """
     address = names_address(Where(names=listen))
     try:
-        hub = Hub(address, name="echoic names", insecure=insecure)
+        hub = open_hub(address, address, "names", insecure=insecure)
     except UnreachableError as error:
         raise UnreachableError(f"{error}; perhaps names are served there already (echoic ls)") from error
     with hub:
@@ -46,7 +44,7 @@ def ls(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
 
     No manager is asked; `echoic ls` asks them.
 
-    Examples:
+    Try:
         echoic names ls
 
     Args:

@@ -82,12 +82,11 @@ def pub(
     The words are [TYPE] [VALUE]. TYPE is MODULE:CLASS or a declaration; it may be left out if the channel exists. VALUE
     is JSON, the same with fewer quotes, or field=value for each field.
 
-    Examples:
-        echoic pub trades 'Trade{symbol: str, price: float}' '{symbol: IBM, price: 75.5}' -r 10
-
+    Try:
+        echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5
+        echoic pub trades '{symbol: IBM, price: 75.5}' -r 10
         echoic pub trades symbol=IBM price=75.5 -w
-
-        echoic echo trades --json | echoic pub copies echoic.testing.samples:Trade --stdin
+        cat trades.jsonl | echoic pub trades mine:Trade --stdin
 
     Args:
         channel: Its name, or its id echoic://HOST:PORT/NAME.

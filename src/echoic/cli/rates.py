@@ -87,9 +87,8 @@ def hz(
 ) -> None:
     """Show how many events a second come, and how regularly, once a second.
 
-    Examples:
+    Try:
         echoic hz trades
-
         echoic hz trades --json --count 1
 
     Args:
@@ -121,9 +120,8 @@ def bw(
 
     Counted are the records, without what it takes to carry them.
 
-    Examples:
+    Try:
         echoic bw fields
-
         echoic bw fields --window 100
 
     Args:

@@ -63,9 +63,8 @@ def top(
 
     On a terminal the table is drawn anew; into a pipe, tables follow each other.
 
-    Examples:
+    Try:
         echoic top
-
         echoic top --once --json | jq .channels[].events_per_second
 
     Args:

@@ -17,9 +17,8 @@ def up(*channels: str, as_json: AsJson = False, where: Where = NOWHERE) -> None:
 
     A channel ends with the hub that created it, so that those of `echoic pub` come and go; these stay.
 
-    Examples:
+    Try:
         echoic up
-
         echoic up 'trades=Trade{symbol: str, price: float}' fields=echoic.testing.samples:WindField
 
     Args:

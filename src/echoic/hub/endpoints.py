@@ -87,7 +87,11 @@ class Endpoints:
         def leave(core: Concentrator) -> int:
             if last and "source" in member.roles:
                 core.leave(member, "source")
-            return member.sources.pop(source, 0)
+            position = member.sources.pop(source, 0)
+            if member.sink is not None:  # it may go on in another hub, and the sinks here have seen it so far
+                member.positions.pop(source, None)
+                member.expect(source, position)
+            return position
 
         return self.switchboard.do(leave)
 

@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
+import numpy
 
 from echoic.channels import (
     Browse,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 
 DRAIN_SECONDS: Final = 1.5
+SETTLING_BYTES: Final = 32 * 1024 * 1024 - 4096 * 16
 HEARD_SECONDS: Final = 0.3
 
 
@@ -102,6 +105,7 @@ class Hub:
             raise InsecureError(
                 f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
             )
+        settle_allocator()
         if switch_interval is not None:
             sys.setswitchinterval(switch_interval)
         self.names: Final = (names,) if isinstance(names, str) else tuple(names)
@@ -315,6 +319,17 @@ class Hub:
 
     def __repr__(self) -> str:
         return f"<Hub at {self.address}>"
+
+
+@cache
+def settle_allocator() -> None:
+    """Let the C library keep the memory of large events, once for the process.
+
+    Until a program has freed a large block, glibc gives every block of more than 128 KB back to the system, and the
+    kernel hands the next one out page by page, which takes several times as long as copying an event into it.
+    """
+    block = numpy.empty(SETTLING_BYTES, numpy.uint8)
+    del block
 
 
 def _no_name_server(problems: list[str]) -> str:

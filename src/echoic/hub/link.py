@@ -256,6 +256,10 @@ class Link:
         if self._early is not None:
             self._take_early(connection)
         try:
+            room = self._reader.room
+            if room is not None and connection.direct:
+                self._receive_large(connection, room)
+                return
             data = connection.receive()
             if data:
                 if len(data) == REPLY_BYTES:
@@ -275,6 +279,14 @@ class Link:
             _, self._reader, early = self._early
             self._early = None
             self._hand_over(connection, early)
+
+    def _receive_large(self, connection: Connection, room: memoryview) -> None:
+        """Receive the rest of a large frame where it belongs."""
+        count = connection.receive_into(room)
+        if count:
+            self._hand_over(connection, self._reader.filled(count))
+        elif count is not None:
+            self._break(connection, "the peer has closed it")
 
     def _take_lone(self, lane: ArrivalLane, data: bytes) -> bool:
         """Take a lone synchronous event the short way; False, and nothing done, when it is not one."""

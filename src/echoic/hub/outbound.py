@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from echoic.channels import Call, CallLane, SourceRun
-from echoic.errors import ClosedError, DeliveryError
+from echoic.errors import ClosedError, DeliveryError, EncodeError
 from echoic.formats import Format, bind, match
 from echoic.wire import Batch, Buffer, encoder_of
+from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
@@ -39,6 +40,7 @@ RUN_BYTES: Final = 48 * 1024
 TEXT_BYTES_GUESS: Final = 32
 LARGE_BYTES: Final = 4096
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+RECORD_BYTES_MAX: Final = PAYLOAD_BYTES_MAX - 64
 LONE_NS: Final = 500_000
 
 
@@ -111,10 +113,13 @@ class Source:
             self._switchboard.pass_over(self._member, self.id, 1)
         else:
             run, record = self._run, self._encode(event)
+            if len(record) > LARGE_BYTES:
+                self._submit_large(record)
+                return
             run.append(record)
             if not self._armed:
                 self._leave_or_arm()
-            elif len(run) >= self._run_max or len(record) > LARGE_BYTES:
+            elif len(run) >= self._run_max:
                 self.flush()
 
     def submit_batch(self, events: object) -> None:
@@ -238,6 +243,15 @@ class Source:
             self._armed = True
             return False
         return True
+
+    def _submit_large(self, record: bytes) -> None:
+        """Send an event by itself, since together with others it may be too large for a frame."""
+        if len(record) > RECORD_BYTES_MAX:
+            raise EncodeError(f"an event has {len(record)} bytes, with its headers the limit is {PAYLOAD_BYTES_MAX}")
+        with self._lock:
+            self._take_run(wait=True)
+            self._run.append(record)
+            self._take_run(wait=True)
 
     def _leave_or_arm(self) -> None:
         """Send at once when nothing else left the hub a moment ago, else let events gather."""

@@ -114,7 +114,7 @@ class Sink:
     def run(self, batch: Batch) -> str:
         """Call the handler for events; return what went wrong, "" for nothing."""
         handler = self._handler
-        if handler is None:
+        if handler is None or not batch.count:
             return ""
         with self._running:
             if self.closed:
@@ -221,7 +221,7 @@ class Sink:
     def end(self, reason: str) -> None:
         """End the subscription because it cannot go on."""
         log.warning("%s of %s is ended: %s", self.name, self._endpoints.member.name, reason)
-        self.close()
+        self.close(timeout=0)  # whoever ends it must not wait for its handler, which is slow
 
     def close(self, timeout: float = -1) -> None:
         """End the subscription: the handler is not called again once this returns.
@@ -258,7 +258,7 @@ class Sink:
         if self.declared is not None:
             typed = typed.to(self.declared, narrow=self._narrow)
         self._events += typed.count
-        return [typed] if self._batch else typed.events()
+        return ([typed] if typed.count else []) if self._batch else typed.events()
 
     def _drain(self) -> None:
         """Run the handler in a thread of its own."""

@@ -58,6 +58,17 @@ class Connection(Protocol):
             OSError: The connection is broken or closed.
         """
 
+    @property
+    def direct(self) -> bool:
+        """Whether `receive_into` can be used."""
+
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None as `receive` does.
+
+        Raises:
+            OSError: The connection is broken or closed.
+        """
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""
 

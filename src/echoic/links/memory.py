@@ -12,6 +12,7 @@ calls writable as long as its counter is below the greatest value. A full pipe s
 """
 
 import errno
+import io
 import os
 import threading
 from collections import deque
@@ -126,6 +127,7 @@ class MemoryConnection:
     """One end of two pipes."""
 
     checked: Final = False
+    direct: Final = False
 
     def __init__(self, incoming: Pipe, outgoing: Pipe, peer: str) -> None:
         self.peer: Final = peer
@@ -155,6 +157,14 @@ class MemoryConnection:
         if self._closed:
             raise closed_error(self.peer)
         return self._incoming.get(QUIET_SECONDS)
+
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Refuse: what arrives is handed over as it was sent.
+
+        Raises:
+            OSError: Always.
+        """
+        raise io.UnsupportedOperation(f"nothing is received into {len(buffer)} bytes here")
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""

@@ -116,6 +116,29 @@ class SocketConnection:
             if self._closed:
                 self._release()
 
+    @property
+    def direct(self) -> bool:
+        """Whether `receive_into` can be used."""
+        return True
+
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None when nothing came.
+
+        Raises:
+            OSError: The connection is broken or closed.
+        """
+        self._receiving = True
+        try:
+            if self._closed:
+                raise closed_error(self.peer)
+            return self._socket.recv_into(buffer)
+        except BlockingIOError:
+            return None
+        finally:
+            self._receiving = False
+            if self._closed:
+                self._release()
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""
         return poll(self._socket.fileno(), select.POLLIN, milliseconds)

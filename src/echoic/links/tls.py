@@ -110,6 +110,11 @@ class TlsConnection(SocketConnection):
                 break
         return taken
 
+    @property
+    def direct(self) -> bool:
+        """Whether `receive_into` can be used: what the socket receives has yet to be decrypted."""
+        return False
+
     def receive(self) -> bytes | None:
         """Return the next bytes, b"" at the end of the stream, None when nothing came for `QUIET_SECONDS`.
 

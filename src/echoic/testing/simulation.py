@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, get_args
 
-from echoic.channels import ChannelId, Message, Resolve, Resolved, Slow
+from echoic.channels import CREDIT_BYTES, ChannelId, Message, Resolve, Resolved, Slow
 from echoic.errors import EchoicError
 from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND
@@ -35,7 +35,7 @@ FAULTS_NS: Final = 22 * SECOND
 HEALED_NS: Final = 33 * SECOND  # whoever crashed has returned, if at all
 QUIET_NS: Final = 45 * SECOND
 HEAVY_SHARE: Final = 0.12
-LARGE_BYTES: Final = 400_000
+LARGE_BYTES: Final = CREDIT_BYTES // 20
 UNTOLD_BYTES_MAX: Final = (2_000_000, 32 * 1024 * 1024)
 
 

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 import google_crc32c
 import msgspec
+import numpy
 
 from echoic.errors import EncodeError, LimitExceededError, MalformedFrameError
 
@@ -34,6 +35,7 @@ CHECKSUM: Final = 1
 PAYLOAD_BYTES_MAX: Final = 16 * 1024 * 1024
 PAYLOAD_BYTES_MAX_UNAUTHENTICATED: Final = 1024 * 1024
 CHECKSUM_CHUNK_BYTES: Final = 65_536
+LARGE_BYTES: Final = 65_536  # from here on a frame gets memory of its own, into which its pieces are put
 PADDING: Final = tuple(bytes(-length % 8) for length in range(8))
 
 
@@ -144,6 +146,8 @@ class FrameReader:
         self.payload_bytes_max = payload_bytes_max
         self._checked = checked
         self._held = bytearray()
+        self._large: memoryview | None = None
+        self._filled = 0
         self._error: MalformedFrameError | LimitExceededError | None = None
         self._needed = HEADER_BYTES
         self._frames = self._skipped = self._bytes = 0
@@ -160,6 +164,8 @@ class FrameReader:
         """
         if self._error is not None:
             raise self._error
+        if self._large is not None:
+            return self._fill(memoryview(data))
         self._bytes += len(data)
         if self._held or len(data) < self._needed:
             self._held += data
@@ -176,19 +182,56 @@ class FrameReader:
             if not frames:
                 raise
             return frames
-        self._held = bytearray(memoryview(stream)[at:])
+        rest = memoryview(stream)[at:]
+        if self._needed >= LARGE_BYTES:
+            self._large = numpy.empty(self._needed, numpy.uint8).data
+            self._large[: len(rest)] = rest
+            self._filled, self._held = len(rest), bytearray()
+        else:
+            self._held = bytearray(rest)
         return frames
+
+    @property
+    def room(self) -> memoryview | None:
+        """Where the rest of a large frame can be received without being copied again, while one is under way."""
+        return self._large[self._filled :] if self._large is not None else None
+
+    def filled(self, count: int) -> list[Frame]:
+        """Return the frame that is complete after `count` bytes were received into `room`, if it is.
+
+        Raises:
+            MalformedFrameError: Its checksum is wrong.
+        """
+        self._bytes += count
+        self._filled += count
+        if self._large is None or self._filled < len(self._large):
+            return []
+        frames: list[Frame] = []
+        large, self._large = self._large, None
+        self._cut(large, frames)
+        return frames
+
+    def _fill(self, data: memoryview) -> list[Frame]:
+        """Take the next piece while a large frame is under way."""
+        room = self.room
+        if room is None:
+            return []
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        frames = self.filled(count)
+        return frames + self.receive(bytes(data[count:])) if count < len(data) else frames
 
     @property
     def idle(self) -> bool:
         """Whether nothing is held back, so that the next piece begins with a frame."""
-        return not self._held and self._error is None
+        return not self._held and self._large is None and self._error is None
 
     def statistics(self) -> FrameStatistics:
         """Return what was read so far."""
-        return FrameStatistics(self._frames, self._skipped, self._bytes, len(self._held))
+        pending = len(self._held) if self._large is None else self._filled
+        return FrameStatistics(self._frames, self._skipped, self._bytes, pending)
 
-    def _cut(self, stream: bytes, frames: list[Frame]) -> int:
+    def _cut(self, stream: bytes | memoryview, frames: list[Frame]) -> int:
         """Append the complete frames of `stream` and return where the first incomplete one begins."""
         view, at, size = memoryview(stream), 0, len(stream)
         while size - at >= HEADER_BYTES:

@@ -1,0 +1,99 @@
+"""Processes under test: started, asked, stopped, killed, and always gone in the end."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Process", "Start", "processes", "wait_until"]
+
+PATIENCE_SECONDS = 40.0
+WORKER = Path(__file__).with_name("worker.py")
+
+Start = Callable[..., "Process"]
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+class Process:
+    """A worker that answers lines with lines."""
+
+    def __init__(self, options: Mapping[str, object], prefix: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [*prefix, sys.executable, str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **environment},
+            text=True,
+            bufsize=1,
+        )
+        self._tell(json.dumps(options))
+        self.started = self._hear()
+
+    def ask(self, command: str = "tell") -> dict[str, Any]:
+        self._tell(command)
+        return self._hear()
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """Let the process end by itself, or end it."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            try:
+                self._tell("stop")
+                self._process.wait(5)
+            except (OSError, subprocess.TimeoutExpired):
+                self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            try:
+                stream.close()
+            except OSError:
+                pass  # it was killed with a command on its way
+
+    def _tell(self, line: str) -> None:
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _hear(self) -> dict[str, Any]:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            assert selector.select(PATIENCE_SECONDS), "a worker does not answer"
+        line = self._process.stdout.readline()
+        assert line, f"a worker ended: {self._process.poll()}"
+        return json.loads(line)
+
+
+@contextmanager
+def processes() -> Iterator[Start]:
+    """Start workers, and leave none behind."""
+    started: list[Process] = []
+
+    def start(role: str, *, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}, **options: Any) -> Process:  # noqa: B006 - read only
+        process = Process({"role": role, **options}, prefix, environment)
+        started.append(process)
+        return process
+
+    try:
+        yield start
+    finally:
+        for process in reversed(started):
+            process.end()

@@ -1,0 +1,132 @@
+"""A process with a hub, told by lines of JSON what to be: a manager, a name server, a source or a sink.
+
+Run as a program it reads one line of options from its input and answers with lines of JSON. A sink tells what it has
+seen when it is asked, a source publishes until it is told to stop.
+"""
+
+import json
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+
+import echoic
+
+PAUSE_EVERY = 200
+
+
+@echoic.event
+class Tick:
+    producer: echoic.int64
+    number: echoic.int64
+    payload: bytes
+
+
+def say(**values: object) -> None:
+    print(json.dumps(values), flush=True)
+
+
+def commands() -> str:
+    line = sys.stdin.readline()
+    return line.strip() or "stop"
+
+
+def memory_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def manage(hub: echoic.Hub, options: dict) -> None:
+    say(id=hub.create(options["channel"], Tick).id if options.get("channel") else "", address=hub.address)
+    while commands() != "stop":
+        say(ok=True)
+
+
+def publish(hub: echoic.Hub, options: dict) -> None:
+    channel = hub.create(options["channel"], Tick) if options.get("create") else hub.open(options["channel"], Tick)
+    payload = bytes(options.get("size", 16))
+    pause = options.get("pause", 0.001)
+    stop = threading.Event()
+    counts = {"submitted": 0}
+
+    def run() -> None:
+        with channel.source() as source:
+            say(id=channel.id, address=hub.address, source=source.id)
+            while not stop.is_set():
+                source.submit(Tick(options["producer"], counts["submitted"], payload))
+                counts["submitted"] += 1
+                if counts["submitted"] % options.get("pause_every", PAUSE_EVERY) == 0:
+                    time.sleep(pause)
+            source.flush()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while True:
+        command = commands()
+        if command == "stop":
+            break
+        if command == "halt":
+            stop.set()
+            thread.join()
+        links = [link.connected for link in hub.statistics().links]
+        say(submitted=counts["submitted"], memory=memory_bytes(), links=links)
+    stop.set()
+    thread.join(10)
+
+
+def watch(hub: echoic.Hub, options: dict) -> None:
+    channel = hub.create(options["channel"], Tick) if options.get("create") else hub.open(options["channel"], Tick)
+    seen: dict[int, int] = {}
+    problems: list[str] = []
+    missed: dict[int, int] = {}
+    spans: dict[int, list[tuple[int, int]]] = {}
+    lock = threading.Lock()
+
+    def handle(batch: echoic.Batch) -> None:
+        with lock:
+            for tick in batch:
+                following = seen.get(tick.producer)
+                first.setdefault(tick.producer, tick.number)
+                if following is not None and tick.number < following:
+                    problems.append(f"{tick.producer}: {tick.number} after {following - 1}")
+                if following is not None and tick.number > following:
+                    spans.setdefault(tick.producer, []).append((following, tick.number - 1))
+                seen[tick.producer] = tick.number + 1
+                counted[tick.producer] = counted.get(tick.producer, 0) + 1
+
+    counted: dict[int, int] = {}
+    first: dict[int, int] = {}
+
+    def note(gap: object) -> None:
+        with lock:
+            missed[gap.source] = missed.get(gap.source, 0) + gap.last - gap.first + 1
+
+    sink = channel.subscribe(handle, batch=True, slow=options.get("slow", "block"), on_gap=note)
+    say(id=channel.id, address=hub.address)
+    while commands() != "stop":
+        with lock:
+            skipped = {producer: sum(end - start + 1 for start, end in those) for producer, those in spans.items()}
+            say(
+                next={str(producer): number for producer, number in seen.items()},
+                counted={str(producer): number for producer, number in counted.items()},
+                skipped={str(producer): number for producer, number in skipped.items()},
+                missed={str(source): number for source, number in missed.items()},
+                first={str(producer): number for producer, number in first.items()},
+                problems=problems[:5],
+                memory=memory_bytes(),
+                closed=sink.closed,
+            )
+
+
+ROLES = {"manage": manage, "publish": publish, "watch": watch}
+
+
+def main() -> None:
+    options = json.loads(sys.stdin.readline())
+    listen, names = options.get("listen", "127.0.0.1:0"), options.get("names", ())
+    with echoic.Hub(listen, names=names, insecure=options.get("insecure", False)) as hub:
+        ROLES[options["role"]](hub, options)
+
+
+if __name__ == "__main__":
+    main()
