@@ -143,9 +143,9 @@ def test_an_answer_that_cannot_be_read_is_refused_as_declared(told: bytes) -> No
 
 def test_the_roles_that_the_manager_has_yet_to_confirm_are_told_in_order() -> None:
     member = a_member()
-    member.roles = {"source", "sink"}
+    member.roles = frozenset({"source", "sink"})
     assert list(member.lacking()) == ["sink", "source"]
-    member.joined = {"sink"}
+    member.joined = frozenset({"sink"})
     assert list(member.lacking()) == ["source"]
     with pytest.raises(KeyError):
         member.pass_over(1, 1)

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.cli.declaring import declared_type, is_declaration
@@ -123,6 +123,7 @@ plain = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,5}", fullmatch=True), plain))
 def test_json_in_braces_is_read_as_json(value: dict[str, Any]) -> None:
     assert parse_words([json.dumps(value)]) == value

@@ -1,6 +1,5 @@
 """Sources that move, and members that come and go while others publish."""
 
-import contextlib
 import threading
 import time
 
@@ -18,6 +17,7 @@ class Publisher:
 
     def __init__(self, channel: Channel, producer: int) -> None:
         self.count = 0
+        self.late: list[str] = []
         self._channel = channel
         self._producer = producer
         self._stop = threading.Event()
@@ -41,8 +41,10 @@ class Publisher:
     def submit(self, source: Source) -> None:
         number, self.count = self.count, self.count + 1
         if number % 20 == 7:
-            with contextlib.suppress(DeliveryError):  # somebody leaves while it is asked
-                source.submit_sync(Tick(self._producer, number), timeout=30)
+            try:
+                source.submit_sync(Tick(self._producer, number), timeout=10)
+            except DeliveryError as problem:  # somebody left while it was asked, which is known at once
+                self.late += [text for text in problem.failures.values() if "no answer" in text]
         elif number % 20 == 13:
             source.submit_batch([Tick(self._producer, number)])
         else:
@@ -138,6 +140,7 @@ def test_those_who_stay_miss_nothing_while_others_come_and_go(start_hub: StartHu
             for producer in (0, 1):
                 numbers = guest.of(producer)
                 assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else True
+    assert first.late == second.late == []
     for seen in staying:
         eventually(lambda seen=seen: len(seen.events) >= first.count + second.count + 50)
         assert seen.of(0) == list(range(first.count))

@@ -90,7 +90,8 @@ class Concentrator:
         """Return this hub's part in a channel."""
         member = self.members.get(str(id))
         if member is None:
-            member = self.members[str(id)] = Member(id, next(self._numbers), format)
+            member = Member(id, next(self._numbers), format)
+            self.members[member.id] = member
             self._by_number[member.number] = member
         return member
 
@@ -102,7 +103,7 @@ class Concentrator:
         """
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
-        member.roles.add(role)
+        member.roles |= {role}
         hub = (member.sink if role == "sink" else None) or SinkHub(self.address)
         hub = msgspec.structs.replace(hub, hub=self.id, subscription=member.subscription)
         losses = member.losses
@@ -111,7 +112,7 @@ class Concentrator:
             if not complete:
                 member.lose(role)
             elif losses == member.losses:
-                member.joined.add(role)
+                member.joined |= {role}
             answer(Joined([]))
 
         def joined(reply: Message) -> None:
@@ -124,7 +125,7 @@ class Concentrator:
 
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
-        member.roles.discard(role)
+        member.roles -= {role}
         member.lose(role)
         if role == "sink":
             member.sink = None
@@ -279,7 +280,7 @@ class Concentrator:
         """Learn that a dialled hub did not answer; `refused` when nobody listens there."""
         for neighbour in list(self.neighbours.values()):
             if neighbour.stands_at(address) and not neighbour.connected:
-                neighbour.refusals += int(refused and neighbour.dialled_by == self.id)
+                neighbour.refusals += int(refused)
         if self.search.failed(address, reason, self._now_ns, refused=refused):
             self.effects.append(Dial(address))
 

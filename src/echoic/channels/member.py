@@ -106,8 +106,8 @@ class Member:
         self.sink: SinkHub | None = None
         self.positions: dict[int, int] = {}
         self.subscription = self.losses = 0
-        self.roles: set[Role] = set()
-        self.joined: set[Role] = set()
+        self.roles: frozenset[Role] = frozenset()  # frozen, since a set of its own would double what a channel takes
+        self.joined: frozenset[Role] = frozenset()
         self._began: dict[int, int] = {}
         self._owed: dict[tuple[str, str, int], dict[int, int]] = {}
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
@@ -194,7 +194,7 @@ class Member:
 
     def lose(self, *roles: Role) -> None:
         """Note that the manager must confirm roles again; what it is saying meanwhile is about an earlier time."""
-        self.joined.difference_update(roles)
+        self.joined = self.joined.difference(roles)
         self.losses += 1
 
     def lacking(self) -> Iterator[Role]:

@@ -50,11 +50,12 @@ class Pending:
 class Endpoints:
     """Sources and sinks of one channel here."""
 
+    __slots__ = ("_lock", "member", "sinks", "switchboard")
+
     def __init__(self, member: Member, switchboard: Switchboard) -> None:
         self.member: Final = member
         self.switchboard: Final = switchboard
         self.sinks: tuple[Sink, ...] = ()
-        self._sources: set[int] = set()
         self._lock = threading.Lock()
 
     def add_source(self, source: int, position: int = 0) -> None:
@@ -64,12 +65,9 @@ class Endpoints:
             EchoicError: The manager does not know the channel, or cannot be reached.
         """
         member = self.member
-
         with self.switchboard.lock:
             member.sources[source] = position
-        with self._lock:
-            self._sources.add(source)
-            known = len(self._sources) > 1 and "source" in member.joined
+            known = len(member.sources) > 1 and "source" in member.joined
         if not known:
             try:
                 self.switchboard.wait_for(lambda core, answer: core.join(member, "source", answer), Joined)
@@ -80,12 +78,9 @@ class Endpoints:
     def remove_source(self, source: int) -> int:
         """Take no more part with a source; return its position."""
         member = self.member
-        with self._lock:
-            self._sources.discard(source)
-            last = not self._sources
 
         def leave(core: Concentrator) -> int:
-            if last and "source" in member.roles:
+            if len(member.sources) == 1 and source in member.sources and "source" in member.roles:
                 core.leave(member, "source")
             position = member.sources.pop(source, 0)
             if member.sink is not None:  # it may go on in another hub, and the sinks here have seen it so far

@@ -313,7 +313,7 @@ class Hub:
             endpoints = self._endpoints.get(str(id))
             if endpoints is None:
                 member = self._switchboard.do(lambda core: core.open(id, format))
-                endpoints = self._endpoints[str(id)] = Endpoints(member, self._switchboard)
+                endpoints = self._endpoints[member.id] = Endpoints(member, self._switchboard)
             endpoints.member.format = format  # it may have been removed and created anew
         return Channel(endpoints, declared, self._flusher, self._sources)
 

@@ -270,6 +270,8 @@ class Link:
                 self._hand_over(connection, self._reader.receive(data))
             elif data is not None:
                 self._break(connection, "the peer has closed it")
+            else:
+                self._reader.receive(b"")  # what is wrong behind the last whole frame is told by the next call
         except (OSError, EchoicError) as error:
             self._break(connection, str(error))
 
@@ -278,7 +280,10 @@ class Link:
         if self._early is not None and self._early[0] is connection:
             _, self._reader, early = self._early
             self._early = None
-            self._hand_over(connection, early)
+            try:
+                self._hand_over(connection, early)
+            except (OSError, EchoicError) as error:
+                self._break(connection, str(error))
 
     def _receive_large(self, connection: Connection, room: memoryview) -> None:
         """Receive the rest of a large frame where it belongs."""

@@ -9,6 +9,7 @@ import logging
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -107,7 +108,7 @@ class Switchboard:
         self._answering: list[str] = []
         self._deliveries = deliveries
         self._hello = Hello(name=name, hub=self.core.id, address=self.address)
-        self._strangers = threading.BoundedSemaphore(STRANGERS_MAX)
+        self._strangers: deque[Connection] = deque()
         threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
 
     def do(self, action: Callable[[Concentrator], M]) -> M:
@@ -419,9 +420,9 @@ class Switchboard:
             connection = self._listener.accept(ACCEPT_MILLISECONDS)
             if connection is None:
                 continue
-            if not self._strangers.acquire(blocking=False):
-                connection.close()  # too many at once that have not said who they are
-                continue
+            self._strangers.append(connection)
+            if len(self._strangers) > STRANGERS_MAX:
+                self._strangers.popleft().close()  # too many that have not said who they are: who came last may go on
             threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True).start()
 
     def _welcome(self, connection: Connection) -> None:
@@ -433,7 +434,8 @@ class Switchboard:
             log.info("refused a connection from %s: %s", connection.peer, error)
             connection.close()
         finally:
-            self._strangers.release()
+            with contextlib.suppress(ValueError):  # it was sent away
+                self._strangers.remove(connection)
 
     def _dial(self, address: str) -> None:
         """Connect to a hub, and tell the concentrator how it went."""
