@@ -1,4 +1,4 @@
-"""Write the golden vectors of the wire protocol: `python tests/golden/make.py`.
+"""Write the golden vectors of the wire protocol: `python -m tests.golden.make`.
 
 They are committed. A test compares them with what the program writes today, so a change of the format cannot go
 unnoticed; clients in other languages are tested against the same file.
@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy
 
+from echoic.channels.member import EVENT_HEADER
 from echoic.formats import (
     ARCHITECTURES,
     Array,
@@ -32,6 +33,8 @@ from echoic.formats import (
     uint64,
 )
 from echoic.wire import Batch, FrameKind, Hello, encode_formats, encode_frame, encode_hello
+from echoic.wire.hello import MAGIC
+from tests.golden import hubs
 
 GOLDEN = Path(__file__).with_name("wire.json")
 
@@ -163,11 +166,15 @@ def value(given: object, field: Field) -> object:
     return int(given) if isinstance(given, enum.IntEnum) else given
 
 
-def batch_vector(name: str, batch: Batch) -> dict[str, object]:
+def events_of(batch: Batch) -> list[object]:
+    """Return the events of a batch as the vectors spell them."""
     decoded = Batch(batch.format, batch.count, [batch.records], batch.offsets).events()
-    events = [{f.name: value(getattr(record, f.name), f) for f in batch.format.fields} for record in decoded]
+    return [{f.name: value(getattr(record, f.name), f) for f in batch.format.fields} for record in decoded]
+
+
+def batch_vector(name: str, batch: Batch) -> dict[str, object]:
     payload = b"".join(batch.buffers())
-    return {"name": name, "token": f"{batch.format.token:016x}", "payload": payload.hex(), "events": events}
+    return {"name": name, "token": f"{batch.format.token:016x}", "payload": payload.hex(), "events": events_of(batch)}
 
 
 def format_vector(format: Format) -> dict[str, object]:
@@ -244,6 +251,27 @@ def malformed_frames() -> list[dict[str, object]]:
     ]
 
 
+def malformed_hellos() -> list[dict[str, object]]:
+    """Say in a hello what no hello may say."""
+
+    def said(why: str, **keys: object) -> dict[str, object]:
+        return {"why": why, "payload": (MAGIC + msgspec.msgpack.encode(keys)).hex()}
+
+    good = MAGIC + msgspec.msgpack.encode({})
+    return [
+        said("another version", version=2),
+        said("a negative minor", minor=-1),
+        said("no payload is accepted", payload_bytes_max=0),
+        said("features that are no array", features="checksum"),
+        said("a feature that is too long", features=["x" * 65]),
+        said("a name that is too long", name="x" * 65),
+        said("a hub that is no text", hub=7),
+        said("an address that cannot be printed", address="127.0.0.1:7401\n"),
+        {"why": "another signature", "payload": good.replace(b"\r\n", b"\n\n").hex()},
+        {"why": "bytes behind the map", "payload": (good + b"\0").hex()},
+    ]
+
+
 def malformed_formats() -> list[dict[str, object]]:
     """Say in a descriptor what no descriptor may say."""
 
@@ -281,30 +309,40 @@ def malformed_formats() -> list[dict[str, object]]:
     ]
 
 
+def hello_vectors(hello: Hello) -> list[dict[str, object]]:
+    short = Hello(minor=7, payload_bytes_max=2**20, hub="b" * 64)
+    payload = MAGIC + msgspec.msgpack.encode({"unknown": [1], "hub": short.hub, "payload_bytes_max": 2**20, "minor": 7})
+    written = [hubs.hello_vector(each, encode_hello(each)) for each in (hello, hubs.MANAGER, hubs.SINK)]
+    return [*written, hubs.hello_vector(Hello(), MAGIC + b"\x80"), hubs.hello_vector(short, payload)]
+
+
 def vectors() -> dict[str, object]:
     """Return everything that the file holds."""
     batches = samples()
     hello = Hello(features=("checksum",), name="golden")
-    tick_payload = b"".join(batches["ticks"].buffers())
+    ticks = batches["ticks"]
+    tick_payload = EVENT_HEADER.pack(2**40, hubs.SOURCE) + b"".join(ticks.buffers())
     formats = {batch.format.token: batch.format for batch in batches.values()}
-    keys = ("version", "minor", "features", "payload_bytes_max", "name")
     return {
         "frames": [
             frame_vector("hello", FrameKind.HELLO, encode_hello(hello), channel=0, checked=True),
-            frame_vector(
-                "a format", FrameKind.FORMATS, encode_formats([batches["ticks"].format]), channel=0, checked=True
-            ),
+            frame_vector("a format", FrameKind.FORMATS, encode_formats([ticks.format]), channel=0, checked=True),
             frame_vector("ticks", FrameKind.EVENTS, tick_payload, channel=7, checked=True),
             frame_vector("ticks without checksum", FrameKind.EVENTS, tick_payload, channel=7, checked=False),
             frame_vector("an odd length", FrameKind.CONTROL, b"odd", channel=2**32 - 1, checked=True),
             frame_vector("an empty payload", FrameKind.ACKS, b"", channel=1, checked=True),
         ],
-        "hellos": [{"payload": encode_hello(hello).hex(), **{key: getattr(hello, key) for key in keys}}],
+        "hellos": hello_vectors(hello),
         "formats": [format_vector(format) for format in formats.values()],
         "batches": [batch_vector(name, batch) for name, batch in batches.items()],
+        "conversation": hubs.conversation(ticks, events_of),
+        "hub_frames": hubs.hub_frames(ticks, events_of),
+        "messages": hubs.message_vectors(),
         "malformed_frames": malformed_frames(),
+        "malformed_hellos": malformed_hellos(),
         "malformed_formats": malformed_formats(),
         "malformed": malformed_batches(batches),
+        "malformed_hub_frames": hubs.malformed_hubs(ticks),
     }
 
 

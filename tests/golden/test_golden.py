@@ -4,21 +4,26 @@ import json
 import math
 import shutil
 import subprocess
+import typing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from echoic.channels import Concentrator, Message
+from echoic.channels.messages import decode_message, encode_message
 from echoic.errors import (
     EchoicError,
     LimitExceededError,
     MalformedBatchError,
     MalformedFormatError,
     MalformedFrameError,
+    ProtocolVersionError,
+    RemoteError,
 )
 from echoic.formats import Format, Registry
-from echoic.wire import FrameReader, decode_hello, parse_batch
-from tests.golden import make
+from echoic.wire import Frame, FrameKind, FrameReader, decode_hello, parse_batch
+from tests.golden import hubs, make
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(make.GOLDEN.read_text(encoding="utf-8"))
 
@@ -55,9 +60,49 @@ def test_the_golden_frames_are_read_as_one_stream_in_pieces_of_one_byte() -> Non
 @pytest.mark.parametrize("vector", VECTORS["hellos"])
 def test_a_golden_hello_is_read_as_described(vector: dict[str, Any]) -> None:
     hello = decode_hello(bytes.fromhex(vector["payload"]))
-    assert [hello.version, hello.minor, list(hello.features), hello.payload_bytes_max, hello.name] == [
-        vector[key] for key in ("version", "minor", "features", "payload_bytes_max", "name")
-    ]
+    assert hubs.hello_vector(hello, bytes.fromhex(vector["payload"])) == vector
+
+
+@pytest.mark.parametrize("vector", named("malformed_hellos"))
+def test_a_malformed_golden_hello_is_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises((MalformedFrameError, ProtocolVersionError)):
+        decode_hello(bytes.fromhex(vector["payload"]))
+
+
+@pytest.mark.parametrize("vector", [*VECTORS["conversation"], *VECTORS["hub_frames"]])
+def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any], registry: Registry) -> None:
+    (frame,) = FrameReader().receive(bytes.fromhex(vector["bytes"]))
+    assert (frame.kind, frame.channel) == (vector["kind"], vector["channel"])
+    assert hubs.content_of(frame, registry, make.events_of) == vector["content"]
+
+
+def test_the_golden_frames_between_hubs_are_of_every_kind_in_use() -> None:
+    kinds = {vector["kind"] for vector in (*VECTORS["conversation"], *VECTORS["hub_frames"])}
+    unused = {FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES}
+    assert kinds == set(FrameKind) - unused
+
+
+@pytest.mark.parametrize("vector", VECTORS["messages"], ids=lambda vector: vector["message"]["type"])
+def test_a_golden_message_is_read_and_written_as_described(vector: dict[str, Any]) -> None:
+    payload = bytes.fromhex(vector["payload"])
+    envelope = decode_message(payload)
+    assert {"payload": vector["payload"], **hubs.message_of(payload)} == vector
+    assert encode_message(envelope.number, envelope.message, reply=envelope.reply) == payload
+
+
+def test_the_golden_messages_are_of_every_type() -> None:
+    types = {vector["message"]["type"] for vector in VECTORS["messages"]}
+    assert types == {kind.__name__ for kind in typing.get_args(Message)}
+
+
+@pytest.mark.parametrize("vector", named("malformed_hub_frames"))
+def test_a_malformed_golden_frame_between_hubs_is_refused(vector: dict[str, Any]) -> None:
+    hub, peer = Concentrator("a", "a:1"), Concentrator("b", "b:1")
+    batch = make.samples()["ticks"]
+    hubs.introduce(hub, peer, batch.format)
+    frame = Frame(FrameKind(vector["kind"]), 1, memoryview(bytes.fromhex(vector["payload"])))
+    with pytest.raises(RemoteError):
+        hub.receive("b", frame)
 
 
 @pytest.mark.parametrize("vector", named("formats"))

@@ -1,6 +1,6 @@
 """Plain tables: columns of text with two spaces between, which people read and `awk` splits.
 
-They are drawn by hand because a hundred lines of them take rich 60 ms, and importing it as long again.
+They are drawn by hand because importing rich's tables would take a good part of the time in which `ls` answers.
 """
 
 from collections.abc import Sequence

@@ -140,15 +140,11 @@ class Link:
             try:
                 if not self._write(connection):
                     self.is_clogged = True
-            except OSError as error:
-                self._connection = None
-                log.info("the connection to %s broke: %s", self.neighbour.address, error)
+            except OSError:
+                self.is_clogged = True
+                return  # whoever reads takes what has arrived, a farewell perhaps, and then finds it broken too
             finally:
                 self.writing.release()
-            if self._connection is not connection:
-                connection.close()
-                self._events.broke(self)
-                return
             if self.is_clogged:
                 self._events.clogged(self)
 
