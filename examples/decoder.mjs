@@ -1,5 +1,5 @@
-// A decoder for version 1 of echoic's wire protocol: frames, hellos, formats and batches of events.
-// It was written from docs/reference/wire-protocol.md and the golden vectors alone.
+// A decoder for version 1 of echoic's wire protocol (docs/reference/wire-protocol.md): frames, hellos, formats, batches
+// of events, and what hubs tell each other. `sink.mjs` uses it.
 //
 // It needs nothing but the language, in Node or in a browser. What the protocol refuses is thrown as a WireError.
 // In decoded events
@@ -31,6 +31,9 @@ function textOf(bytes, start, end) {
 }
 
 // --- Frames (section 1) ---
+
+export const [HELLO, FORMATS, EVENTS, ACKS, CREDITS, CONTROL] = [1, 2, 4, 5, 6, 10];
+export const [CALLS, REPLIES, SHARED, RUNS] = [11, 12, 13, 14];
 
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, crc) => {
   for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0);
@@ -77,8 +80,8 @@ export class FrameReader {
       const sum = header.getUint32(12, true);
       check(flags === 0 || sum === crc32c(pending.subarray(0, 12), payload), 'a frame with a wrong checksum');
       this.#start += size;
-      // Kinds above 10 are skipped: a newer peer may say more than this reader understands.
-      if (kind <= 10) return { kind, channel: header.getUint32(8, true), checked: flags === 1, payload };
+      // Kinds above 14 are skipped: a newer peer may say more than this reader understands.
+      if (kind <= RUNS) return { kind, channel: header.getUint32(8, true), checked: flags === 1, payload };
     }
   }
 
@@ -162,10 +165,14 @@ export function decodeHello(payload) {
   const version = integer('version', 1n);
   check(version === 1, `the peer speaks version ${version}, this is version 1`);
   const [minor, payload_bytes_max] = [integer('minor', 0n), integer('payload_bytes_max', BigInt(16 * MIB))];
-  const [features, name] = [arrayOf(get('features', []), "the hello's features"), get('name', '')];
-  const short = features.length <= 256 && features.every((one) => typeof one === 'string' && [...one].length <= 64);
-  check(short && typeof name === 'string', 'features or a name that are too long, or not strings');
-  return { version, minor, features, payload_bytes_max, name };
+  check(payload_bytes_max > 0, 'a hello of a peer that accepts no payload');
+  const features = arrayOf(get('features', []), "the hello's features");
+  const [name, hub, address] = ['name', 'hub', 'address'].map((key) => get(key, ''));
+  const short = (one) => typeof one === 'string' && [...one].length <= 64;
+  const printable = (one) => short(one) && /^[^\p{C}\p{Zl}\p{Zp}\p{Zs}]*$/u.test(one.replaceAll(' ', ''));
+  check(features.length <= 256 && features.every(short), 'features that are too many, too long, or not strings');
+  check([name, hub, address].every(printable), 'a text of a hello that is too long, or cannot be printed');
+  return { version, minor, features, payload_bytes_max, name, hub, address };
 }
 
 // --- Formats (section 3) ---
@@ -358,4 +365,151 @@ function readRecord(bytes, { record, slots, littleEndian }) {
   };
   const object = ({ fields }, base) => Object.fromEntries(fields.map((field) => [field.name, valueOf(field, base)]));
   return object(record, 0);
+}
+
+// --- Between hubs (section 6) ---
+
+/** Numbers that stand one after the other, by name: `letters` has an I for each of 32 bits, a Q for each of 64. */
+function readNumbers(payload, start, letters, names, exact) {
+  const size = [...letters].reduce((sum, letter) => sum + (letter === 'Q' ? 8 : 4), start);
+  check(exact ? payload.length === size : payload.length >= size, 'a payload of the wrong length');
+  const [view, found] = [viewOf(payload), {}];
+  for (const [i, name] of names.entries()) {
+    found[name] = letters[i] === 'Q' ? view.getBigUint64(start, true) : view.getUint32(start, true);
+    start += letters[i] === 'Q' ? 8 : 4;
+  }
+  return found;
+}
+
+/** A run of consecutive events of one source: {sequence, source, token, events}. */
+export function decodeEvents(payload, formats) {
+  const header = readNumbers(payload, 0, 'QQ', ['sequence', 'source']);
+  return { ...header, ...decodeBatch(payload.subarray(16), formats) };
+}
+
+/** A run that must be answered: {sequence, source, call, token, events}. */
+export function decodeCalls(payload, formats) {
+  const header = readNumbers(payload, 0, 'QQQ', ['sequence', 'source', 'call']);
+  return { ...header, ...decodeBatch(payload.subarray(24), formats) };
+}
+
+/** Runs of several channels, which share a batch: {runs: [{channel, events, sequence, source}], token, events}. */
+export function decodeRuns(payload, formats) {
+  const { count, reserved } = readNumbers(payload, 0, 'II', ['count', 'reserved']);
+  const start = 8 + 24 * count;
+  check(reserved === 0 && start <= payload.length, 'a table of runs that is cut, or whose reserved bytes are not 0');
+  const names = ['channel', 'events', 'sequence', 'source'];
+  const runs = Array.from({ length: count }, (_, i) => readNumbers(payload, 8 + 24 * i, 'IIQQ', names));
+  const batch = decodeBatch(payload.subarray(start), formats);
+  const total = runs.reduce((sum, { events }) => sum + check(events > 0, 'a run without events', events), 0);
+  check(total === batch.events.length, 'runs that do not make up their batch');
+  return { runs, ...batch };
+}
+
+/** The answer to a call: {call, failures}, an object that tells for each sink that failed how. */
+export function decodeReply(payload) {
+  const { call } = readNumbers(payload, 0, 'Q', ['call']);
+  const told = payload.length > 8 ? readMsgpack(payload.subarray(8)) : new Map();
+  check(told instanceof Map, 'failures that are not a map');
+  check([...told].flat().every((one) => typeof one === 'string'), 'failures that are not texts');
+  return { call, failures: Object.fromEntries(told) };
+}
+
+/** How many frames of a session have arrived: {session, received}. */
+export const decodeCount = (payload) => readNumbers(payload, 0, 'QQ', ['session', 'received'], true);
+/** How many bytes more of a channel may be sent: {channel, bytes}. */
+export const decodeCredit = (payload) => readNumbers(payload, 0, 'II', ['channel', 'bytes'], true);
+/** Where in shared memory a frame lies: {position, length}. */
+export const decodePlace = (payload) => readNumbers(payload, 0, 'QQ', ['position', 'length'], true);
+
+// The fields of messages and of what they contain. ? marks fields that may be missing, {} a map from integer to integer.
+const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer';
+const COUNTED = 'sources sinks targets events_out bytes_out events_in bytes_in missed dropped waiting_bytes';
+const PARTS = {
+  sinkHub: SINK_HUB,
+  entry: 'name:text id:text type?:text sources?:integer sinks?:integer',
+  counts: `name:text id:text type:text ${COUNTED.replaceAll(/\w+/g, '$&:integer')}`,
+};
+const MESSAGES = {
+  Describe: 'name:text',
+  Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs',
+  Join: 'name:text role:role hub:sinkHub',
+  Joined: 'sinks:sinkHubs',
+  Leave: 'name:text role:role address:text',
+  Attach: 'channel:text sink:sinkHub',
+  Detach: 'channel:text address:text subscription?:integer',
+  Bind: 'number:integer channel:text positions:{} since?:{} subscription?:integer',
+  Gap: 'number:integer source:integer first:integer last:integer reason:text',
+  Cut: 'number:integer reason:text asked?:boolean',
+  Register: 'name:text id:text',
+  Unregister: 'name:text id:text',
+  Resolve: 'name:text',
+  Resolved: 'id:text',
+  Browse: '',
+  Listing: 'channels:entrys',
+  Report: '',
+  Reported: 'hub:text channels:countss',
+  Farewell: '',
+  Done: '',
+  Refused: 'kind:text reason:text',
+};
+const MISSING = { slow: 'block', text: '', integer: 0n, boolean: false };
+const isInteger = (value) => typeof value === 'bigint';
+const TESTS = {
+  text: (value) => typeof value === 'string',
+  integer: isInteger,
+  boolean: (value) => typeof value === 'boolean',
+  bytes: (value) => value instanceof Uint8Array,
+  role: (value) => value === 'source' || value === 'sink',
+  slow: (value) => ['block', 'drop_oldest', 'latest', 'disconnect'].includes(value),
+  '{}': (value) => value instanceof Map && [...value].flat().every(isInteger),
+};
+
+/** The object that a map stands for; missing fields have their defaults, unknown ones are left out. */
+function readFields(map, fields) {
+  check(map instanceof Map, 'a part of a message that is not a map');
+  const read = (value, type) => {
+    if (type in PARTS) return readFields(value, PARTS[type]);
+    if (type in TESTS) return check(TESTS[type](value), `a field of a message that is no ${type}`, value);
+    return arrayOf(value, 'a field of a message').map((one) => read(one, type.slice(0, -1)));
+  };
+  const found = {};
+  for (const [, name, optional, type] of fields.matchAll(/(\w+)(\??):(\S+)/g)) {
+    check(optional || map.has(name), `a message without ${name}`);
+    const missing = () => MISSING[type] ?? (type === '{}' ? new Map() : []);
+    found[name] = map.has(name) ? read(map.get(name), type) : missing();
+  }
+  return found;
+}
+
+/** A message, {number, reply, message: {type, ...}}: integers are BigInts, `positions` and `since` Maps of them. */
+export function decodeMessage(payload) {
+  const parts = readMsgpack(payload);
+  check(Array.isArray(parts) && parts.length >= 3, 'an envelope that is cut');
+  const [number, reply, map] = parts;
+  check(isInteger(number) && typeof reply === 'boolean' && map instanceof Map, 'an envelope of other things');
+  const type = map.get('type');
+  check(typeof type === 'string' && Object.hasOwn(MESSAGES, type), `a message of the unknown type ${type}`);
+  return { number, reply, message: { type, ...readFields(map, MESSAGES[type]) } };
+}
+
+/** What a frame says, whatever its kind; null for kinds without a meaning. Formats are added to `formats`. */
+export async function decodePayload({ kind, payload }, formats) {
+  if (kind === FORMATS) {
+    const described = await decodeFormats(payload);
+    for (const [token, format] of described) formats.set(token, format);
+    return { tokens: [...described.keys()] };
+  }
+  const readers = {
+    [HELLO]: decodeHello,
+    [EVENTS]: decodeEvents,
+    [ACKS]: decodeCount,
+    [CREDITS]: decodeCredit,
+    [CONTROL]: decodeMessage,
+    [CALLS]: decodeCalls,
+    [REPLIES]: decodeReply,
+    [SHARED]: decodePlace,
+    [RUNS]: decodeRuns,
+  };
+  return readers[kind]?.(payload, formats) ?? null;
 }

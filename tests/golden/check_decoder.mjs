@@ -44,6 +44,7 @@ function same(actual, expected, path = 'value') {
     if (!Array.isArray(expected) || actual.length !== expected.length) fail();
     return actual.forEach((item, i) => same(item, expected[i], `${path}[${i}]`));
   }
+  if (actual instanceof Map) return same(Object.fromEntries(actual), expected, path);
   if (actual !== null && typeof actual === 'object') {
     if (String(Object.keys(actual)) !== String(Object.keys(expected ?? {}))) fail();
     return Object.keys(actual).forEach((key) => same(actual[key], expected[key], `${path}.${key}`));
@@ -115,6 +116,17 @@ for (const { name, token, payload, events } of golden.batches) {
     for (const event of batch.events) checkTypes(formats.get(token).record, event);
   });
 }
+const described = new Map();
+for (const [i, { by, name, bytes, kind, channel, content }] of [...golden.conversation, ...golden.hub_frames].entries()) {
+  await test('golden', `between hubs, ${i}: ${by ?? name}`, async () => {
+    const [frame, ...others] = wire.decodeFrames(fromHex(bytes));
+    expect(others.length === 0 && frame.kind === kind && frame.channel === channel, 'the frame');
+    same(await wire.decodePayload(frame, described), content, 'content');
+  });
+}
+for (const { payload, ...envelope } of golden.messages) {
+  await test('golden', `message "${envelope.message.type}"`, () => same(wire.decodeMessage(fromHex(payload)), envelope));
+}
 for (const { why, token, payload } of golden.malformed) {
   await test('golden', `malformed: ${why}`, async () => {
     expect(formats.has(token), 'its format is not among the vectors');
@@ -125,6 +137,13 @@ for (const { why, token, payload } of golden.malformed) {
 
 for (const { why, bytes } of golden.malformed_frames) {
   await test('golden', `malformed frame: ${why}`, () => expectRefusal(() => wire.decodeFrames(fromHex(bytes))));
+}
+for (const { why, payload } of golden.malformed_hellos) {
+  await test('golden', `malformed hello: ${why}`, () => expectRefusal(() => wire.decodeHello(fromHex(payload))));
+}
+for (const { why, kind, payload } of golden.malformed_hub_frames) {
+  const frame = { kind, payload: fromHex(payload) };
+  await test('golden', `malformed between hubs: ${why}`, () => expectRefusal(() => wire.decodePayload(frame, formats)));
 }
 for (const { why, descriptor } of golden.malformed_formats) {
   await test('golden', `malformed descriptor: ${why}`, () => expectRefusal(() => wire.parseDescriptor(fromHex(descriptor))));

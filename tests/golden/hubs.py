@@ -71,8 +71,13 @@ def plain(value: object) -> object:
             return [plain(item) for item in value]  # type: ignore[attr-defined]
 
 
+def keys_of(hello: Hello) -> Vector:
+    keys = {key: getattr(hello, key) for key in HELLO_KEYS}
+    return {**keys, "features": list(hello.features)}
+
+
 def hello_vector(hello: Hello, payload: bytes) -> Vector:
-    return {"payload": payload.hex(), **{key: msgspec.to_builtins(getattr(hello, key)) for key in HELLO_KEYS}}
+    return {"payload": payload.hex(), **keys_of(hello)}
 
 
 def content_of(frame: Frame, registry: Registry, events: Events) -> object:
@@ -83,13 +88,13 @@ def content_of(frame: Frame, registry: Registry, events: Events) -> object:
         return {"token": f"{found.format.token:016x}", "events": events(found)}
 
     def numbers(names: str, layout: struct.Struct, at: int = 0) -> Vector:
-        return dict(zip(names.split(), map(str, layout.unpack_from(payload, at)), strict=True))
+        found = zip(names.split(), layout.format.removeprefix("<"), layout.unpack_from(payload, at), strict=True)
+        return {name: str(number) if letter == "Q" else number for name, letter, number in found}
 
     payload = frame.payload
     match frame.kind:
         case FrameKind.HELLO:
-            hello = decode_hello(payload)
-            return {key: msgspec.to_builtins(getattr(hello, key)) for key in HELLO_KEYS}
+            return keys_of(decode_hello(payload))
         case FrameKind.FORMATS:
             formats = [Registry.add_descriptor(registry, data) for data in msgspec.msgpack.decode(payload)]
             return {"tokens": [f"{format.token:016x}" for format in formats]}

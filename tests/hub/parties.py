@@ -3,10 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from echoic import Hub, event, float64, int64
-from echoic.channels import Gap
+
+if TYPE_CHECKING:
+    from echoic.channels import Gap
 
 __all__ = ["Collector", "Quote", "StartHub", "Tick", "Trade", "WideTrade", "eventually", "trade"]
 

@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 
 import numpy
 import pyarrow
 import pytest
 
-from echoic import Batch, Source
+from echoic import Batch, Hub, Source
 from echoic.errors import EncodeError, IncompatibleTypesError
 from tests.hub.parties import Collector, Quote, StartHub, Tick, Trade, eventually, trade
 
@@ -32,9 +35,7 @@ WAYS: dict[str, Callable[[Source], object]] = {
     "tuple": lambda source: source.submit_batch(tuple(TICKS)),
     "numpy": lambda source: source.submit_batch(RECORDS),
     "numpy view": lambda source: source.submit_batch(numpy.repeat(RECORDS, 2)[::2]),
-    "numpy big-endian": lambda source: source.submit_batch(
-        RECORDS.astype([("producer", ">i8"), ("number", ">i8")])
-    ),
+    "numpy big-endian": lambda source: source.submit_batch(RECORDS.astype([("producer", ">i8"), ("number", ">i8")])),
     "arrow": lambda source: source.submit_batch(
         pyarrow.RecordBatch.from_pydict({name: RECORDS[name] for name in ("producer", "number")})
     ),
@@ -121,8 +122,9 @@ def test_a_value_that_does_not_fit_is_refused_by_local_delivery_too(start_hub: S
 def test_an_iterator_gives_events_and_ends_when_nothing_comes(start_hub: StartHub, any_link: str) -> None:
     here, there = start_hub(), start_hub()
     created = here.create("ticks", Tick)
-    with there.open(created.id, Tick).events(timeout=1.0) as events:
+    with there.open(created.id, Tick).events(timeout=0.3) as events:
         created.source().submit_batch(TICKS)
+        eventually(lambda: events.sink.statistics().waiting_bytes, "events wait for the loop")
         assert list(events) == TICKS
     eventually(lambda: not here.describe("ticks").sinks, "the iterator took leave")
 
@@ -161,36 +163,36 @@ def test_several_iterators_and_handlers_in_one_hub_see_all(start_hub: StartHub) 
     opened = there.open(created.id, Tick)
     seen = Collector()
     opened.subscribe(seen)
-    iterators = [opened.events(timeout=1.0) for _ in range(3)]
+    iterators = [opened.events() for _ in range(3)]
     created.source().submit_batch(TICKS)
-    assert [list(events) for events in iterators] == [TICKS] * 3
+    assert [list(islice(events, len(TICKS))) for events in iterators] == [TICKS] * 3
+    seen.has(len(TICKS))
     assert seen.events == TICKS
+
+
+def open_others(me: int, hubs: list[Hub], ids: list[str], problems: list[Exception]) -> list[Collector]:
+    """Subscribe in one hub to the channels of all others."""
+    collectors = [Collector() for id in ids if id != ids[me]]
+    try:
+        for id, seen in zip((id for id in ids if id != ids[me]), collectors, strict=True):
+            hubs[me].open(id, Tick).subscribe(seen)
+    except Exception as problem:  # noqa: BLE001 - the test tells
+        problems.append(problem)
+    return collectors
 
 
 def test_events_of_hubs_that_open_each_others_channels_at_once_cross(start_hub: StartHub) -> None:
     for _ in range(10):
         hubs = [start_hub() for _ in range(3)]
         channels = [hub.create("ticks", Tick) for hub in hubs]
-        collectors = {(me, other): Collector() for me in range(3) for other in range(3) if me != other}
+        ids = [channel.id for channel in channels]
         problems: list[Exception] = []
-
-        def open_all(me: int, hubs=hubs, channels=channels, collectors=collectors, problems=problems) -> None:
-            try:
-                for other in range(3):
-                    if other != me:
-                        hubs[me].open(channels[other].id, Tick).subscribe(collectors[me, other])
-            except Exception as problem:  # noqa: BLE001 - the test tells
-                problems.append(problem)
-
-        threads = [threading.Thread(target=open_all, args=(me,)) for me in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(3) as threads:
+            opened = list(threads.map(partial(open_others, hubs=hubs, ids=ids, problems=problems), range(3)))
         assert not problems
         for me, channel in enumerate(channels):
             channel.source().submit_sync(Tick(me, 1), timeout=30)
-        assert all(seen.numbers == [1] for seen in collectors.values())
+        assert all(seen.numbers == [1] for collectors in opened for seen in collectors)
         assert all(len(hub.statistics().links) == 2 for hub in hubs)
         for hub in hubs:
             hub.close()

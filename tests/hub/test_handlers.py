@@ -16,7 +16,7 @@ def fail(tick: Any) -> None:
     raise ValueError(f"no {tick.number} today")
 
 
-class Unspeakable(Exception):
+class UnspeakableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even its text can be had")
 
@@ -57,7 +57,7 @@ def test_a_handler_that_raises_is_named_and_the_others_go_on(
 
 
 @pytest.mark.parametrize(
-    "problem", [Unspeakable(), ValueError("\udc80"), ValueError("x" * 100_000), SystemExit(1), StopIteration()]
+    "problem", [UnspeakableError(), ValueError("\udc80"), ValueError("x" * 100_000), SystemExit(1), StopIteration()]
 )
 @pytest.mark.parametrize("options", [{}, {"thread": True}], ids=["in place", "thread"])
 def test_nothing_that_a_handler_raises_breaks_the_link(

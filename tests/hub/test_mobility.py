@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Self
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ class Publisher:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> "Publisher":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

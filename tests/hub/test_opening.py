@@ -241,7 +241,7 @@ def test_a_name_server_that_comes_back_learns_the_names_again(start_hub: StartHu
     created = here.create("trades", Trade)
     server.close()
     again = start_hub(server.address)
-    eventually(lambda: again.channels(), "the name server is told again")
+    eventually(again.channels, "the name server is told again")
     assert there.open("trades").id == created.id
 
 

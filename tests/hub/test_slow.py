@@ -6,7 +6,7 @@ import time
 import numpy
 import pytest
 
-from echoic import Source
+from echoic import Batch, Source
 from tests.hub.parties import Collector, StartHub, Tick, eventually
 
 DTYPE = numpy.dtype([("producer", "i8"), ("number", "i8"), ("payload", "S1008")], align=True)
@@ -26,7 +26,7 @@ def pour(source: Source, first: int = 0) -> int:
 class Numbers(Collector):
     """A handler of batches that remembers only numbers."""
 
-    def batch(self, batch) -> None:
+    def batch(self, batch: Batch) -> None:
         self.gate.wait()
         self.events.extend(batch.array["number"].tolist())
 
@@ -195,7 +195,7 @@ def test_an_iterator_follows_the_rules_too(start_hub: StartHub) -> None:
     here, there = start_hub(), start_hub()
     created = here.create("ticks", DTYPE)
     gaps: list[object] = []
-    with there.open(created.id).events(batch=True, slow="latest", timeout=2, on_gap=gaps.append) as batches:
+    with there.open(created.id).events(batch=True, slow="latest", timeout=0.5, on_gap=gaps.append) as batches:
         total = pour(created.source())
         seen = [number for batch in batches for number in batch.array["number"].tolist()]
     assert seen[-1] == total - 1

@@ -3,6 +3,7 @@
 Quoted headings are the paper's.
 """
 
+import itertools
 import threading
 
 import pytest
@@ -63,7 +64,9 @@ TABLE_1 = {
     "Vector of Integers": (VectorOfIntegers, VectorOfIntegers(20, list(range(20)))),
     "Composite Object": (
         Composite,
-        Composite("composite", list(range(20)), [number - 20 for number in range(40)], 2, [Entry("a", 1), Entry("b", 2)]),
+        Composite(
+            "composite", list(range(20)), [number - 20 for number in range(40)], 2, [Entry("a", 1), Entry("b", 2)]
+        ),
     ),
 }
 
@@ -201,9 +204,9 @@ def test_a_channel_is_named_by_its_name_server_and_its_name(start_hub: StartHub)
     """<name server address, channel name>: the same name at another server is another channel."""
     east, west = start_hub(), start_hub()
     here = start_hub(names=east.address)
+    here.create("atmosphere", Tick)
     with pytest.raises(ChannelExistsError):
-        for _ in range(2):
-            here.create("atmosphere", Tick)
+        here.create("atmosphere", Tick)
     there = start_hub(names=west.address)
     there.create("atmosphere", Tick)
     opened = {start_hub(names=server.address).open("atmosphere").id for server in (east, west)}
@@ -386,7 +389,7 @@ def test_events_travel_through_a_pipeline_in_order(start_hub: StartHub, length: 
     stages = [hub.create("stage", Tick) for hub in hubs[:-1]]
     seen = Collector()
     hubs[-1].open(stages[-1].id, Tick).subscribe(seen)
-    for before, after in zip(stages[:-1], stages[1:], strict=True):
+    for before, after in itertools.pairwise(stages):
         hub = next(hub for hub in hubs if after.id.startswith(f"echoic://{hub.address}/"))
         hub.open(before.id, Tick).subscribe(after.source().submit)
     source = stages[0].source()

@@ -1,7 +1,6 @@
 """Processes under test: started, asked, stopped, killed, and always gone in the end."""
 
 import json
-import os
 import selectors
 import signal
 import subprocess
@@ -30,16 +29,19 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = PATI
 class Process:
     """A worker that answers lines with lines."""
 
-    def __init__(self, options: Mapping[str, object], prefix: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, object], prefix: Sequence[str]) -> None:
         self._process = subprocess.Popen(
             [*prefix, sys.executable, str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **environment},
             text=True,
             bufsize=1,
         )
+        self.started: dict[str, Any] = {}
         self._tell(json.dumps(options))
+
+    def begin(self) -> None:
+        """Wait until it is what it was told to be."""
         self.started = self._hear()
 
     def ask(self, command: str = "tell") -> dict[str, Any]:
@@ -87,9 +89,10 @@ def processes() -> Iterator[Start]:
     """Start workers, and leave none behind."""
     started: list[Process] = []
 
-    def start(role: str, *, prefix: Sequence[str] = (), environment: Mapping[str, str] = {}, **options: Any) -> Process:  # noqa: B006 - read only
-        process = Process({"role": role, **options}, prefix, environment)
+    def start(role: str, *, prefix: Sequence[str] = (), **options: Any) -> Process:
+        process = Process({"role": role, **options}, prefix)
         started.append(process)
+        process.begin()
         return process
 
     try:

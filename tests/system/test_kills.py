@@ -1,10 +1,12 @@
 """SIGKILL of every role and SIGSTOP of a sink, under traffic: those who live go on and miss nothing."""
 
+import itertools
 import signal
 from collections.abc import Iterator
 
 import pytest
 
+from echoic import Hub
 from tests.system.processes import Process, Start, processes, wait_until
 
 pytestmark = pytest.mark.system
@@ -37,7 +39,8 @@ def check_complete(source: Process, producer: int, *sinks: Process) -> None:
         wait_until(lambda sink=sink: seen(sink, producer) == submitted, f"{submitted} events of {producer}")
         told = sink.ask()
         assert told["problems"] == []
-        assert told["skipped"] == told["missed"] == {}
+        assert told["gaps"] == []
+        assert len(told["spans"][str(producer)]) == 1
         assert told["first"][str(producer)] + told["counted"][str(producer)] == submitted
 
 
@@ -76,7 +79,7 @@ def test_a_sink_is_killed(start: Start, options: dict[str, str]) -> None:
         check_complete(source, producer, staying)
     told = successor.ask()
     assert told["problems"] == []
-    assert told["skipped"] == {}
+    assert all(len(spans) == 1 for spans in told["spans"].values())
 
 
 @pytest.mark.parametrize("options", LINKS, ids=LINK_NAMES)
@@ -94,7 +97,7 @@ def test_the_manager_is_killed(start: Start, options: dict[str, str]) -> None:
     check_complete(source, 1, sink)
     told = late.ask()
     assert told["problems"] == []
-    assert told["skipped"] == {}
+    assert all(len(spans) == 1 for spans in told["spans"].values())
 
 
 def test_the_name_server_is_killed(start: Start) -> None:
@@ -107,17 +110,11 @@ def test_the_name_server_is_killed(start: Start) -> None:
     flows(sink, 1)
     again = start("manage", listen=names)
     assert again.started["address"] == names
-    wait_until(lambda: knows(start, names), "the source's hub registers again")
-    check_complete(source, 1, sink)
-
-
-def knows(start: Start, names: str) -> bool:
-    try:
-        sink = start("watch", channel="ticks", names=names)
-    except AssertionError:
-        return False
-    flows(sink, 1)
-    return True
+    with Hub() as observer:
+        wait_until(lambda: observer.channels(names), "the source's hub registers again")
+    late = start("watch", channel="ticks", names=names)
+    flows(late, 1)
+    check_complete(source, 1, sink, late)
 
 
 @pytest.mark.parametrize("options", LINKS, ids=LINK_NAMES)
@@ -142,14 +139,16 @@ def test_a_sink_is_stopped(start: Start, slow: str, options: dict[str, str]) -> 
     flows(going, 1, 500)
     submitted = source.ask("halt")["submitted"]
     wait_until(lambda: seen(going, 1) == submitted, "the other sink has had everything")
-    assert going.ask()["skipped"] == going.ask()["missed"] == {}
+    assert going.ask()["gaps"] == []
+    assert len(going.ask()["spans"]["1"]) == 1
     if slow == "disconnect":
         wait_until(lambda: stopped.ask()["closed"], "it is disconnected")
-        assert stopped.ask()["skipped"] == {}
+        assert len(stopped.ask()["spans"]["1"]) == 1
         return
     wait_until(lambda: seen(stopped, 1) == submitted, "the stopped sink has had the last event")
     told = stopped.ask()
     assert told["problems"] == []
-    assert sum(told["missed"].values()) == sum(told["skipped"].values())
-    if slow == "block":
-        assert told["missed"] == {}
+    spans = sorted([*told["spans"]["1"], *told["gaps"]])
+    assert all(later[0] == earlier[1] + 1 for earlier, later in itertools.pairwise(spans)), spans
+    assert spans[-1][1] == submitted - 1
+    assert (told["gaps"] == []) == (slow == "block")

@@ -93,7 +93,7 @@ def test_a_stranger_is_sent_away(hub: Hub, what: str) -> None:
     with connect(hub) as stranger:
         with contextlib.suppress(ConnectionError):
             stranger.sendall(SAID[what])
-        if what != "text that is no address":
+        if what not in {"text that is no address", "tls"}:  # of which the latter looks like half a frame
             said = answer_of(stranger)
             assert b"ticks" not in said
     check_healthy(hub)

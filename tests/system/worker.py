@@ -78,8 +78,8 @@ def watch(hub: echoic.Hub, options: dict) -> None:
     channel = hub.create(options["channel"], Tick) if options.get("create") else hub.open(options["channel"], Tick)
     seen: dict[int, int] = {}
     problems: list[str] = []
-    missed: dict[int, int] = {}
-    spans: dict[int, list[tuple[int, int]]] = {}
+    spans: dict[int, list[list[int]]] = {}
+    gaps: list[tuple[int, int]] = []
     lock = threading.Lock()
 
     def handle(batch: echoic.Batch) -> None:
@@ -89,8 +89,10 @@ def watch(hub: echoic.Hub, options: dict) -> None:
                 first.setdefault(tick.producer, tick.number)
                 if following is not None and tick.number < following:
                     problems.append(f"{tick.producer}: {tick.number} after {following - 1}")
-                if following is not None and tick.number > following:
-                    spans.setdefault(tick.producer, []).append((following, tick.number - 1))
+                if following == tick.number:
+                    spans[tick.producer][-1][1] = tick.number
+                else:
+                    spans.setdefault(tick.producer, []).append([tick.number, tick.number])
                 seen[tick.producer] = tick.number + 1
                 counted[tick.producer] = counted.get(tick.producer, 0) + 1
 
@@ -99,18 +101,17 @@ def watch(hub: echoic.Hub, options: dict) -> None:
 
     def note(gap: object) -> None:
         with lock:
-            missed[gap.source] = missed.get(gap.source, 0) + gap.last - gap.first + 1
+            gaps.append((gap.first, gap.last))
 
     sink = channel.subscribe(handle, batch=True, slow=options.get("slow", "block"), on_gap=note)
     say(id=channel.id, address=hub.address)
     while commands() != "stop":
         with lock:
-            skipped = {producer: sum(end - start + 1 for start, end in those) for producer, those in spans.items()}
             say(
                 next={str(producer): number for producer, number in seen.items()},
                 counted={str(producer): number for producer, number in counted.items()},
-                skipped={str(producer): number for producer, number in skipped.items()},
-                missed={str(source): number for source, number in missed.items()},
+                spans={str(producer): those for producer, those in spans.items()},
+                gaps=gaps,
                 first={str(producer): number for producer, number in first.items()},
                 problems=problems[:5],
                 memory=memory_bytes(),

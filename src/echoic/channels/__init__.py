@@ -3,7 +3,7 @@
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.directory import Directory, ManagedChannel, nearest
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
-from echoic.channels.express import RECORD_START, REPLY_BYTES, ArrivalLane, CallLane, decode_reply
+from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
 from echoic.channels.identity import ChannelId, check_channel_name
@@ -36,6 +36,7 @@ __all__ = [
     "CREDIT_BYTES",
     "RECORD_START",
     "REPLY_BYTES",
+    "VARIABLE_START",
     "ArrivalLane",
     "Browse",
     "Call",

@@ -24,7 +24,7 @@ from echoic.wire.frames import PADDING, PAYLOAD_BYTES_MAX
 if TYPE_CHECKING:
     from echoic.channels.neighbour import Neighbour
 
-__all__ = ["RECORD_START", "REPLY_BYTES", "ArrivalLane", "CallLane", "decode_reply", "encode_reply"]
+__all__ = ["RECORD_START", "REPLY_BYTES", "VARIABLE_START", "ArrivalLane", "CallLane", "decode_reply", "encode_reply"]
 
 CALLS: Final = int(FrameKind.CALLS)
 REPLIES: Final = int(FrameKind.REPLIES)
@@ -40,6 +40,7 @@ OFFSETS_OF_ONE: Final = struct.Struct("<II")
 EVENT_START: Final = 16
 BATCH_START: Final = 40
 RECORD_START: Final = 56
+VARIABLE_START: Final = 64
 OFFSETS: Final = 1
 
 
@@ -56,10 +57,15 @@ def decode_reply(data: bytes) -> int:
     return CALL.unpack_from(data, EVENT_START)[0] if data.startswith(REPLY_START) else 0
 
 
-class ArrivalLane:
-    """Takes the synchronous events of one channel from one neighbour, while they are records of one fixed format."""
+def _offsets(length: int) -> bytes:
+    """Return the offsets of a batch of one record, in a payload of `length` bytes."""
+    return OFFSETS_OF_ONE.pack(0, max(length - (VARIABLE_START - EVENT_START), 0))
 
-    __slots__ = ("_binding", "_bytes", "_channel", "_head", "_length", "_member", "_middle", "_neighbour", "_session")
+
+class ArrivalLane:
+    """Takes the synchronous events of one channel from one neighbour, while they are records of one format."""
+
+    __slots__ = ("_binding", "_bytes", "_channel", "_head", "_member", "_middle", "_neighbour", "_session")
 
     def __init__(self, neighbour: "Neighbour", member: Member, channel: int, format: Format) -> None:
         self._neighbour = neighbour
@@ -67,14 +73,16 @@ class ArrivalLane:
         self._member = member
         self._channel = channel
         self._binding = neighbour.bindings.get(channel)
-        self._length = RECORD_START - EVENT_START + format.size
-        self._bytes = RECORD_START + format.size + (-format.size & 7)
-        self._head = LENGTH.pack(self._length) + HEAD.pack(CALLS, 0, 0, channel, 0)
-        self._middle = BATCH_HEAD.pack(format.token, 1, 0)
+        self._bytes = 0 if format.variable else RECORD_START - EVENT_START + format.size
+        self._head = HEAD.pack(CALLS, 0, 0, channel, 0)
+        self._middle = BATCH_HEAD.pack(format.token, 1, OFFSETS if format.variable else 0)
 
     def take(self, data: bytes) -> int:
         """Count the event that a whole frame holds as arrived; return its call, 0 when it is not just the one due."""
-        if len(data) != self._bytes or data[:EVENT_START] != self._head:
+        length, size = int.from_bytes(data[:4], "little"), len(data)
+        if data[4:EVENT_START] != self._head or EVENT_START + length + (-length & 7) != size:
+            return 0
+        if length != self._bytes and (self._bytes or data[RECORD_START:VARIABLE_START] != _offsets(length)):
             return 0
         binding = self._binding
         if data[BATCH_START:RECORD_START] != self._middle or self._neighbour.bindings.get(self._channel) is not binding:
@@ -86,9 +94,9 @@ class ArrivalLane:
             return 0
         positions[source] = first + 1
         member.events_in += 1
-        member.bytes_in += self._length
+        member.bytes_in += length
         session = self._session
-        if session.receive(self._length):
+        if session.receive(length):
             session.outbox.append(count_frame(session.id, session.tell()))
         return int(call)
 

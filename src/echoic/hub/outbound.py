@@ -17,7 +17,9 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
@@ -89,6 +91,9 @@ class Source:
         self._lock = threading.RLock()
         self._lane: CallLane | None = None
         self._lane_links: list[Link] = []
+        self._turn = threading.Lock()
+        self._in_turn = 0
+        self._later: deque[tuple[Batch, object]] = deque()
         self._armed = False
         self._batches = 0
         self._closed = False
@@ -108,7 +113,7 @@ class Source:
         if self._closed:
             raise ClosedError("the source was closed")
         if self._endpoints.sinks:
-            self._submit_object(event)
+            self._submit_in_turn(None, event)
         elif not self._member.fanout.targets:
             self._switchboard.pass_over(self._member, self.id, 1)
         else:
@@ -133,13 +138,13 @@ class Source:
         if self._closed:
             raise ClosedError("the source was closed")
         for batch in split(self._batch_of(events)):
+            self._batches += 1
+            if self._endpoints.sinks:
+                self._submit_in_turn(batch)
+                continue
             with self._lock:
                 self._take_run(wait=True)
-                first = self._member.sources[self.id]
                 self._switchboard.submit(self._member, self.id, batch)
-                self._batches += 1
-            if self._endpoints.sinks:
-                self._endpoints.deliver_here(self.id, first, batch)
 
     def submit_sync(self, event: object, timeout: float = 5.0) -> None:
         """Give an event to every sink and return when all their handlers have returned.
@@ -273,16 +278,39 @@ class Source:
             del run[: len(taken)]
             self._batches += 1
 
-    def _submit_object(self, event: object) -> None:
-        """Send an event, and hand it to the sinks in this process; it is encoded only if somebody needs that."""
+    def _submit_in_turn(self, batch: Batch | None, event: object = None) -> None:
+        """Send events, and hand them to the sinks in this process; a lone event is encoded only if somebody needs that.
+
+        Threads take turns, and what a handler submits here waits until all sinks have seen what it was called for, so
+        that every sink sees the same order.
+        """
+        if self._in_turn == threading.get_ident():
+            self._later.append((batch if batch is not None else Batch.of((event,), self._declared), event))
+            return
+        with self._take_turn():
+            self._submit_here(batch, event)
+
+    @contextmanager
+    def _take_turn(self) -> Iterator[None]:
+        with self._turn:
+            self._in_turn = threading.get_ident()
+            try:
+                yield
+                while self._later:
+                    self._submit_here(*self._later.popleft())
+            finally:
+                self._in_turn = 0
+                self._later.clear()
+
+    def _submit_here(self, batch: Batch | None, event: object) -> None:
         with self._lock:
             self._take_run(wait=True)
-            first, batch = self._member.sources[self.id], None
+            first = self._member.sources[self.id]
             if self._member.fanout.targets:
-                batch = Batch.of((event,), self._declared)
+                batch = batch if batch is not None else Batch.of((event,), self._declared)
                 self._switchboard.submit(self._member, self.id, batch)
             else:
-                self._switchboard.pass_over(self._member, self.id, 1)
+                self._switchboard.pass_over(self._member, self.id, batch.count if batch is not None else 1)
         self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
 
     def _batch_of(self, events: object) -> Batch:
@@ -335,14 +363,20 @@ class Source:
         if blocked:
             reason = "a handler waits for an answer that only its own thread could read; subscribe with thread=True"
             raise DeliveryError({blocked: reason})
+        if self._in_turn == threading.get_ident():
+            reason = "it waits for an event that comes after the one it handles; use `submit`"
+            raise DeliveryError({f"a handler of {self._member.name}": reason})
         deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
-        with self._lock:
-            self._take_run(wait=True)
-            first = member.sources[self.id]
-            number, call = switchboard.call(member, self.id, batch)
         failures: dict[str, str] = {}
-        if self._endpoints.sinks and batch.count:
-            here = self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+        with self._take_turn() if self._endpoints.sinks and batch.count else nullcontext():
+            with self._lock:
+                self._take_run(wait=True)
+                first = member.sources[self.id]
+                number, call = switchboard.call(member, self.id, batch)
+            here = None
+            if self._endpoints.sinks and batch.count:
+                here = self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+        if here is not None:
             if not here.wait((deadline_ns - time.monotonic_ns()) / 1e9):
                 late_here = [sink.name for sink in self._endpoints.sinks if sink.name not in here.answered]
                 failures[", ".join(late_here)] = f"not done within {timeout} s"

@@ -11,16 +11,18 @@ reading thread wait; only a source in this very process is made to.
 import itertools
 import logging
 import threading
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
 
 import msgspec
 
-from echoic.channels import RECORD_START, Gap, Slow
+from echoic.channels import RECORD_START, VARIABLE_START, Gap, Slow
 from echoic.errors import LocalError
 from echoic.formats import Format, match
-from echoic.wire import Batch, Buffer, decoder_of
+from echoic.wire import Batch, Decoder, decoder_of
 
 if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
@@ -103,7 +105,7 @@ class Sink:
         self._batch = batch
         self._narrow = narrow
         self._events = self._failures = self._missed = 0
-        self._lone: Callable[[Buffer, int], object] | None = None
+        self._lone: Callable[[bytes], object] | None = None
         self._running = threading.RLock()
         self._waiting: deque[Arrival] = deque()
         self._waiting_bytes = 0
@@ -135,7 +137,7 @@ class Sink:
                 return ""
             self._events += 1
             try:
-                self._handler(self._lone(data, RECORD_START))  # type: ignore[misc] # both are there
+                self._handler(self._lone(data))  # type: ignore[misc] # both are there
             except RAISED as error:  # a handler may raise anything, and it must not hurt the others
                 return self._failed(error)
         return ""
@@ -145,7 +147,7 @@ class Sink:
         if self.queued or self._batch or self._handler is None:
             return False
         decoder = decoder_of(format if self.declared is None else self.declared)
-        self._lone = decoder.single if decoder.binding.format.token == format.token else None
+        self._lone = lone_decoder(decoder) if decoder.binding.format.token == format.token else None
         return self._lone is not None
 
     def run_object(self, event: object) -> str:
@@ -294,6 +296,22 @@ class Sink:
 
     def __repr__(self) -> str:
         return f"<Sink {self.name} of {self._endpoints.member.id}>"
+
+
+@cache
+def lone_decoder(decoder: Decoder) -> Callable[[bytes], object] | None:
+    """Return a function from the frame of a lone synchronous event to the event, None when there is no short way."""
+    single, decode = decoder.single, decoder.decode
+    if single is not None:
+        return lambda data: single(data, RECORD_START)
+    if not decoder.binding.format.variable:
+        return None
+
+    def decode_variable(data: bytes) -> object:
+        records = memoryview(data)[VARIABLE_START:]
+        return decode(records, array("I", (0, len(records))))[0]
+
+    return decode_variable
 
 
 class Events:

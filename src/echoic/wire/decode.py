@@ -46,7 +46,7 @@ class Decoder:
         self._reader = RecordReader(binding)
         self._fast = generate(binding)
         self.single: Final = single(binding)
-        """Decode the record at a place: `single(data, place)`. None for all but records of plain numbers."""
+        """Decode the record at a place: `single(data, place)`. None for formats whose records differ in length."""
         self._locator: NativeLocator | None = None
         self._records = 0
         self._tried = False
@@ -127,15 +127,16 @@ def generate(binding: Binding) -> BatchFunction | None:
 
 
 def single(binding: Binding) -> Callable[[Buffer, int], object] | None:
-    """Return a function that decodes one record of plain numbers where it lies, None for other formats."""
+    """Return a function that decodes one record where it lies, None when the format needs more than that."""
     format = binding.format
     if format.variable or not all(_generable(field, format) for field in format.fields):
         return None
     source = _Source(format)
-    if source.record(binding, 0) != f"N0({source.values()})" or source.columns:
-        return None
-    make, unpack_from = binding.make, struct.Struct(source.struct_format()).unpack_from
-    return lambda data, place: make(*unpack_from(data, place))
+    made = source.record(binding, 0)
+    if made == f"N0({source.values()})" and not source.columns:
+        make, unpack_from = binding.make, struct.Struct(source.struct_format()).unpack_from
+        return lambda data, place: make(*unpack_from(data, place))
+    return source.single(made)
 
 
 def _generable(field: Field, format: Format) -> bool:
@@ -237,6 +238,18 @@ class _Source:
         else:
             rows = "iter_unpack(fixed)"
         text = f"def decode(records, data, fixed):\n{''.join(lines)}    return [{made} for {values} in {rows}]\n"
+        exec(compile(text, "<generated decoder>", "exec"), self.namespace)  # noqa: S102 - our own text, see the module
+        decode: Any = self.namespace["decode"]
+        return decode  # type: ignore[no-any-return] # the text above defines it so
+
+    def single(self, made: str) -> Callable[[Buffer, int], object]:
+        """Compile the gathered parts for one record."""
+        self.namespace |= {"unpack": struct.Struct(self.struct_format()).unpack_from, "ndarray": numpy.ndarray}
+        lines = [f"    {self.values()}, = unpack(data, place)\n"] if self.parts else []
+        for index, (dtype, offset, shape) in enumerate(self.columns):
+            kind = self._constant("D", dtype)
+            lines.append(f"    c{index} = ndarray({shape}, {kind}, data, place + {offset})\n")
+        text = f"def decode(data, place):\n{''.join(lines)}    return {made}\n"
         exec(compile(text, "<generated decoder>", "exec"), self.namespace)  # noqa: S102 - our own text, see the module
         decode: Any = self.namespace["decode"]
         return decode  # type: ignore[no-any-return] # the text above defines it so

@@ -50,7 +50,7 @@ class Encoder:
         Raises:
             EncodeError: A value does not fit its field; the message has the number of the event.
         """
-        function = self._function_for(set(map(type, events)))
+        function = self._function_for(set(map(type, events)), self._by_position)
         if function is None:
             return self.walk(events)
         try:
@@ -65,11 +65,11 @@ class Encoder:
 
         It raises EncodeError when a value does not fit its field.
         """
-        function = self._function_for({kind})
+        function = self._function_for({kind}, generate(self.format, by_position=True, whole=True))
         if function is None:
             return self._encode_one
         fast, pack_one = function, self._encode_one
-        plain = plain_function(self.format) if function is self._by_position else None
+        plain = plain_function(self.format) if function is not self._by_attribute else None
 
         def encode_one(event: object) -> bytes:
             if event.__class__ is kind:
@@ -84,13 +84,13 @@ class Encoder:
     def _encode_one(self, event: object) -> bytes:
         return b"".join(self.encode((event,))[0])
 
-    def _function_for(self, kinds: set[type]) -> RecordsFunction | None:
+    def _function_for(self, kinds: set[type], by_position: RecordsFunction | None) -> RecordsFunction | None:
         """Return how to encode events of these classes, None when only the walking writer can.
 
         Structs with exactly our fields in our order can be unpacked; fields of mappings and NumPy records are items.
         """
         if len(kinds) == 1 and getattr(next(iter(kinds)), "__struct_fields__", None) == self._names:
-            return self._by_position
+            return by_position
         return None if any(issubclass(kind, ITEMS_FIRST) for kind in kinds) else self._by_attribute
 
     def walk(self, events: Sequence[object]) -> tuple[list[Buffer], Sequence[int] | None]:
@@ -117,19 +117,20 @@ def encoder_of(format: Format) -> Encoder:
     return Encoder(format)
 
 
-def generate(format: Format, *, by_position: bool) -> RecordsFunction | None:
+def generate(format: Format, *, by_position: bool, whole: bool = False) -> RecordsFunction | None:
     """Return a function from events to their records, None when the format needs the walking writer.
 
     Args:
         format: The format.
         by_position: Take the fields out of a Struct all at once, in their order, instead of by name. Twice as fast,
             but only for events that are known to have just these fields, none of them a record.
+        whole: Put large arrays into the record too, which for a batch are better left where they are.
     """
-    if not all(_generable(field, format) for field in format.fields):
+    if not all(_generable(field, format, whole=whole) for field in format.fields):
         return None
     leaves = _leaves(format, 0, "")
     if by_position and any(field.record is not None for field in format.fields):
-        return generate(format, by_position=False)
+        return generate(format, by_position=False, whole=whole)
     get: Callable[[Any], Any] = msgspec.structs.astuple if by_position else attrgetter(*(path for _, path, _ in leaves))
     pack = struct.Struct(_struct_format(format, sorted(leaves, key=_offset))).pack
     single = len(leaves) == 1 and not by_position  # attrgetter gives no tuple for one name
@@ -157,14 +158,14 @@ def _needs_care(leaves: list[tuple[int, str, Field]]) -> bool:
     return any(field.dimensions or field.kind is Kind.BOOL for _, _, field in leaves)
 
 
-def _generable(field: Field, format: Format) -> bool:
+def _generable(field: Field, format: Format, *, whole: bool = False) -> bool:
     if field.dynamic or (field.text and (field.dimensions or format.slots is not Slots.SPAN)):
         return False
     if field.record is not None:
-        return not field.dimensions and all(_generable(nested, format) for nested in field.record.fields)
+        return not field.dimensions and all(_generable(nested, format, whole=whole) for nested in field.record.fields)
     if field.kind is Kind.CHAR:
         return len(field.dimensions) <= 1
-    return not field.dimensions or field.size * field.count < PIECE_BYTES_MIN  # larger ones are not copied
+    return not field.dimensions or whole or field.size * field.count < PIECE_BYTES_MIN
 
 
 def _leaves(format: Format, base: int, prefix: str) -> list[tuple[int, str, Field]]:

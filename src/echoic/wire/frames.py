@@ -35,7 +35,8 @@ CHECKSUM: Final = 1
 PAYLOAD_BYTES_MAX: Final = 16 * 1024 * 1024
 PAYLOAD_BYTES_MAX_UNAUTHENTICATED: Final = 1024 * 1024
 CHECKSUM_CHUNK_BYTES: Final = 65_536
-LARGE_BYTES: Final = 65_536  # from here on a frame gets memory of its own, into which its pieces are put
+LARGE_BYTES: Final = 65_536  # from here on a frame gets memory of its own, into which its pieces are put ...
+BELIEVED_BYTES: Final = 16_384  # ... when so much of it has arrived
 PADDING: Final = tuple(bytes(-length % 8) for length in range(8))
 
 
@@ -170,6 +171,7 @@ class FrameReader:
         if self._held or len(data) < self._needed:
             self._held += data
             if len(self._held) < self._needed:
+                self._set_aside()
                 return []
             stream = bytes(self._held)
         else:
@@ -182,14 +184,17 @@ class FrameReader:
             if not frames:
                 raise
             return frames
-        rest = memoryview(stream)[at:]
-        if self._needed >= LARGE_BYTES:
-            self._large = numpy.empty(self._needed, numpy.uint8).data
-            self._large[: len(rest)] = rest
-            self._filled, self._held = len(rest), bytearray()
-        else:
-            self._held = bytearray(rest)
+        self._held = bytearray(memoryview(stream)[at:])
+        self._set_aside()
         return frames
+
+    def _set_aside(self) -> None:
+        """Give a large frame memory of its own, once enough of it has arrived for the rest to be believed."""
+        held = len(self._held)
+        if self._needed >= LARGE_BYTES and held >= BELIEVED_BYTES:
+            self._large = numpy.empty(self._needed, numpy.uint8).data
+            self._large[:held] = self._held
+            self._filled, self._held = held, bytearray()
 
     @property
     def room(self) -> memoryview | None:
