@@ -1,5 +1,5 @@
 // A decoder for version 1 of echoic's wire protocol (docs/reference/wire-protocol.md): frames, hellos, formats, batches
-// of events, and what hubs tell each other. `sink.mjs` uses it.
+// of events, and what hubs tell each other; and an encoder for what they answer. `sink.mjs` uses it.
 //
 // It needs nothing but the language, in Node or in a browser. What the protocol refuses is thrown as a WireError.
 // In decoded events
@@ -422,7 +422,7 @@ export const decodeCredit = (payload) => readNumbers(payload, 0, 'II', ['channel
 /** Where in shared memory a frame lies: {position, length}. */
 export const decodePlace = (payload) => readNumbers(payload, 0, 'QQ', ['position', 'length'], true);
 
-// The fields of messages and of what they contain. ? marks fields that may be missing, {} a map from integer to integer.
+// The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer.
 const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer';
 const COUNTED = 'sources sinks targets events_out bytes_out events_in bytes_in missed dropped waiting_bytes';
 const PARTS = {
@@ -512,4 +512,44 @@ export async function decodePayload({ kind, payload }, formats) {
     [RUNS]: decodeRuns,
   };
   return readers[kind]?.(payload, formats) ?? null;
+}
+
+// --- Writing ---
+
+const joined = (parts) => {
+  const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  parts.reduce((at, part) => (bytes.set(part, at), at + part.length), 0);
+  return bytes;
+};
+
+/** Integers one after the other: numbers take 32 bits, BigInts 64. */
+export function encodeNumbers(...integers) {
+  const write = (one) => {
+    const part = new Uint8Array(typeof one === 'bigint' ? 8 : 4);
+    part.length === 8 ? viewOf(part).setBigUint64(0, one, true) : viewOf(part).setUint32(0, one, true);
+    return part;
+  };
+  return joined(integers.map(write));
+}
+
+/** A frame without a checksum. The kind is followed by flags and reserved bytes, which are 0. */
+export const encodeFrame = (kind, payload, channel = 0) =>
+  joined([encodeNumbers(payload.length, kind, channel, 0), payload, new Uint8Array(-payload.length & 7)]);
+
+/** The msgpack of booleans, strings, binaries, arrays, objects and integers from 0 up; not in its shortest form. */
+export function encodeMsgpack(value) {
+  const sized = (tag, size, parts) => joined([Uint8Array.of(tag, size >> 24, size >> 16, size >> 8, size), ...parts]);
+  if (typeof value === 'boolean') return Uint8Array.of(value ? 0xc3 : 0xc2);
+  if (value instanceof Uint8Array) return sized(0xc6, value.length, [value]);
+  if (Array.isArray(value)) return sized(0xdd, value.length, value.map(encodeMsgpack));
+  if (typeof value === 'string') {
+    const text = new TextEncoder().encode(value);
+    return sized(0xdb, text.length, [text]);
+  }
+  if (typeof value === 'object') {
+    return sized(0xdf, Object.keys(value).length, Object.entries(value).flat().map(encodeMsgpack));
+  }
+  const integer = new Uint8Array(9).fill(0xcf);
+  viewOf(integer).setBigUint64(1, BigInt(value));
+  return integer;
 }

@@ -297,6 +297,15 @@ def test_another_hub_at_the_same_address_takes_the_place_of_one_that_is_broken()
     assert not pair.manager.manager.directory.get("trades").sinks
 
 
+def test_what_went_through_can_be_told_whatever_gaps_a_peer_claims() -> None:
+    pair = Pair()
+    for number in range(3):
+        pair.say(Gap(pair.source.number, number, -(2**63), 2**64 - 1, "made up"))
+    asked = len(pair.other.neighbours["m"].session.outbox)
+    pair.say(Report(), 9)
+    assert len(pair.other.neighbours["m"].session.outbox) == asked + 1
+
+
 def samples() -> list[tuple[FrameKind, bytes, int]]:
     """Return a frame of every kind that hubs send each other, well formed."""
     hub = SinkHub("o:1", "latest", ("s",), "o", 1)

@@ -210,7 +210,7 @@ def introduce(hub: Concentrator, peer: Concentrator, format: Format) -> None:
     member = hub.open(ID, format)
     member.sink = SinkHub(hub.address)
     hub.neighbours[peer.id].registry.add(format)
-    hub.calls[0] = Call({peer.id: SinkHub(peer.address)})
+    hub.calls[1] = Call({peer.id: SinkHub(peer.address)})
     bind = encode_message(0, messages.Bind(1, str(ID), {}))
     hub.receive(peer.id, Frame(FrameKind.CONTROL, 0, memoryview(bind)))
 
@@ -295,9 +295,9 @@ def malformed_hubs(batch: Batch) -> list[Vector]:
         (FrameKind.EVENTS, "there is no batch behind the header", bytes(16)),
         (FrameKind.CALLS, "the header of a call is cut", bytes(23)),
         (FrameKind.REPLIES, "a reply is too short", bytes(7)),
-        (FrameKind.REPLIES, "failures that are no map", bytes(8) + msgspec.msgpack.encode(["printer"])),
-        (FrameKind.REPLIES, "a failure that is no text", bytes(8) + msgspec.msgpack.encode({"printer": 1})),
-        (FrameKind.REPLIES, "bytes behind the failures", bytes(8) + msgspec.msgpack.encode({}) + b"\0"),
+        (FrameKind.REPLIES, "failures that are no map", REPLY.pack(1) + msgspec.msgpack.encode(["printer"])),
+        (FrameKind.REPLIES, "a failure that is no text", REPLY.pack(1) + msgspec.msgpack.encode({"printer": 1})),
+        (FrameKind.REPLIES, "bytes behind the failures", REPLY.pack(1) + msgspec.msgpack.encode({}) + b"\0"),
         (FrameKind.ACKS, "a count is too short", bytes(15)),
         (FrameKind.ACKS, "a count is too long", bytes(17)),
         (FrameKind.CREDITS, "a credit is too short", bytes(4)),

@@ -364,7 +364,7 @@ def test_a_process_ends_though_it_does_not_close_its_hub() -> None:
         "channel = hub.create('x', numpy.dtype([('a', 'i8')]))\n"
         "other = echoic.Hub()\n"
         "other.open(channel.id).subscribe(print)\n"
-        "channel.source().submit({'a': 7})\n"
+        "channel.source().submit_sync({'a': 7})\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,15 @@ class Process:
             text=True,
             bufsize=1,
         )
-        self.started: dict[str, Any] = {}
         self._tell(json.dumps(options))
 
-    def begin(self) -> None:
-        """Wait until it is what it was told to be."""
-        self.started = self._hear()
+    @cached_property
+    def started(self) -> dict[str, Any]:
+        """What it says when it is what it was told to be, which is waited for."""
+        return self._hear()
 
     def ask(self, command: str = "tell") -> dict[str, Any]:
+        assert self.started
         self._tell(command)
         return self._hear()
 
@@ -92,7 +94,6 @@ def processes() -> Iterator[Start]:
     def start(role: str, *, prefix: Sequence[str] = (), **options: Any) -> Process:
         process = Process({"role": role, **options}, prefix)
         started.append(process)
-        process.begin()
         return process
 
     try:

@@ -91,7 +91,8 @@ def test_the_manager_is_killed(start: Start, options: dict[str, str]) -> None:
     flows(sink, 1)
     manager.kill()
     flows(sink, 1)
-    start("manage", channel="ticks", listen=address)
+    again = start("manage", channel="ticks", listen=address)
+    assert again.started["id"] == id
     late = start("watch", channel=id, **options)
     flows(late, 1)
     check_complete(source, 1, sink)
@@ -117,8 +118,16 @@ def test_the_name_server_is_killed(start: Start) -> None:
     check_complete(source, 1, sink, late)
 
 
-@pytest.mark.parametrize("options", LINKS, ids=LINK_NAMES)
-@pytest.mark.parametrize("slow", ["block", "drop_oldest", "latest", "disconnect"])
+@pytest.mark.parametrize(
+    ("slow", "options"),
+    [
+        ("block", LINKS[0]),
+        ("block", LINKS[1]),
+        ("drop_oldest", LINKS[1]),
+        ("latest", LINKS[0]),
+        ("disconnect", LINKS[1]),
+    ],
+)
 def test_a_sink_is_stopped(start: Start, slow: str, options: dict[str, str]) -> None:
     """The others go on (but for `block`, which waits), memory is bounded, and what was missed is told exactly."""
     source = start(

@@ -61,6 +61,7 @@ __all__ = ["Concentrator", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "
 CREDIT: Final = struct.Struct("<II")
 RETRY_NS: Final = 1_000_000_000
 BINDINGS_MAX: Final = 65_536
+COUNT_MAX: Final = 2**64 - 1  # a message can tell no more, whatever gaps a peer claims
 
 
 class Concentrator:
@@ -370,7 +371,7 @@ class Concentrator:
 
     def miss(self, member: Member, gap: Gap) -> None:
         """Note that events will not arrive."""
-        member.missed += gap.last - gap.first + 1
+        member.missed = min(member.missed + gap.last - gap.first + 1, COUNT_MAX)
         self.effects.append(Missed(member, gap))
 
     def _told(self, neighbour: Neighbour, frame: Frame) -> None:
@@ -538,6 +539,8 @@ class Concentrator:
 
     def linked(self, neighbour: Neighbour, address: str) -> None:
         """Go on with what waited for a hub, which may have been looked for at an address that it does not name."""
+        if self.neighbours.get(neighbour.id) is not neighbour:
+            return  # it was given up meanwhile
         if address and address != neighbour.address:
             neighbour.aliases.add(address)
         for place in (neighbour.address, address):

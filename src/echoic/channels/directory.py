@@ -5,15 +5,18 @@ not pass through it, so its hub may come and go without stopping traffic. Each m
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from echoic.channels.identity import check_channel_name
 from echoic.channels.messages import ChannelEntry, SinkHub
-from echoic.errors import ChannelExistsError, ChannelNotFoundError
+from echoic.errors import ChannelExistsError, ChannelNotFoundError, LimitExceededError
 from echoic.formats import Format
 
 __all__ = ["Directory", "ManagedChannel", "nearest"]
+
+MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many with sinks
 
 
 @dataclass(slots=True)
@@ -67,14 +70,26 @@ class Directory:
         return channel
 
     def join_source(self, name: str, address: str) -> list[SinkHub]:
-        """Enter a hub with sources; return the hubs it must send to."""
+        """Enter a hub with sources; return the hubs it must send to.
+
+        Raises:
+            ChannelNotFoundError: There is no such channel.
+            LimitExceededError: It has too many already.
+        """
         channel = self.get(name)
+        _check_room(name, address, channel.sources)
         channel.sources.add(address)
         return list(channel.sinks.values())
 
     def join_sink(self, name: str, sink: SinkHub) -> list[str]:
-        """Enter a hub with sinks; return the hubs that must send to it."""
+        """Enter a hub with sinks; return the hubs that must send to it.
+
+        Raises:
+            ChannelNotFoundError: There is no such channel.
+            LimitExceededError: It has too many already.
+        """
         channel = self.get(name)
+        _check_room(name, sink.address, channel.sinks)
         channel.sinks[sink.address] = sink
         return sorted(channel.sources)
 
@@ -106,6 +121,11 @@ class Directory:
             )
             for channel in sorted(self._channels.values(), key=lambda channel: channel.name)
         ]
+
+
+def _check_room(name: str, address: str, known: Collection[str]) -> None:
+    if len(known) >= MEMBERS_MAX and address not in known:
+        raise LimitExceededError(f"{len(known)} hubs take part in `{name}` already, which is the limit")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -49,6 +49,7 @@ names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
 app.command(fuzz)
 fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
+fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 
 def load_all() -> None:

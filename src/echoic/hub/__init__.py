@@ -2,6 +2,7 @@
 
 from echoic.hub.channel import Channel
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
+from echoic.hub.moving import SinkState
 from echoic.hub.outbound import Source, SourceState, SourceStatistics
 from echoic.hub.sink import Events, Sink, SinkStatistics
 
@@ -12,6 +13,7 @@ __all__ = [
     "HubStatistics",
     "LinkStatistics",
     "Sink",
+    "SinkState",
     "SinkStatistics",
     "Source",
     "SourceState",

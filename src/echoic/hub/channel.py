@@ -69,6 +69,7 @@ class Channel:
         slow: str = "block",
         thread: bool = False,
         narrow: bool = False,
+        paused: bool = False,
         on_gap: Callable[[Gap], object] | None = None,
     ) -> Sink:
         """Call a handler for every event, from now on. Once this returns, every source sends to it.
@@ -81,6 +82,7 @@ class Channel:
                 batch only, or `disconnect`. All but `block` imply `thread`.
             thread: Run the handler in a thread of its own.
             narrow: Accept narrower numbers than are sent; they saturate.
+            paused: Gather events until `Sink.resume` tells where a sink that moves here has stopped. Implies `thread`.
             on_gap: Called with each gap: which events of which source will not arrive, and why.
 
         Raises:
@@ -94,11 +96,13 @@ class Channel:
             declared if declared is not None else self._declared,
             batch=batch,
             slow=rule,
-            queued=thread or rule != "block",
+            queued=thread or paused or rule != "block",
             narrow=narrow,
             on_gap=on_gap,
         )
         self.endpoints.add_sink(sink)
+        if not paused:
+            sink.start()
         return sink
 
     def events(

@@ -126,6 +126,11 @@ class Endpoints:
         if not self.switchboard.closed:
             self.switchboard.do(leave)
 
+    def positions(self) -> dict[int, int]:
+        """Return how far each source has been heard here."""
+        with self.switchboard.lock:
+            return {**self.member.positions, **self.member.sources}
+
     def deliver(self, delivery: Delivery) -> dict[str, str] | None:
         """Hand events of another hub to every sink here; return who failed.
 

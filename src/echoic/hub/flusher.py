@@ -1,9 +1,9 @@
 """The thread that looks after what does not leave by itself.
 
 While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. With
-thousands of busy sources a round takes longer than that; it then rests six times as long as it has worked, so that
-the threads that submit are not held up and batches grow. It goes on with links that took no more, and ten times a
-second it lets the concentrator know that time passes.
+thousands of busy sources a round takes longer than that; it then rests six times as long as it has worked, while
+events come, so that the threads that submit are not held up and batches grow. It goes on with links that took no more,
+and ten times a second it lets the concentrator know that time passes.
 """
 
 import logging
@@ -27,6 +27,8 @@ __all__ = ["Flusher"]
 
 TICK_SECONDS: Final = 0.0005
 TICK_SECONDS_MAX: Final = 0.1
+TICK_SECONDS_PER_SOURCE: Final = 0.000025
+NAP_SECONDS: Final = 0.004
 REST_PER_WORK: Final = 6
 IDLE_TICKS: Final = 8
 GROUP_SOURCES_MAX: Final = 256
@@ -89,7 +91,8 @@ class Flusher:
                     self._tick_all(switchboard)
                 switchboard.pump_all()
                 worked = time.thread_time() - began
-                seconds = min(max(TICK_SECONDS, REST_PER_WORK * worked), TICK_SECONDS_MAX)
+                longest = min(TICK_SECONDS_PER_SOURCE * len(self._idle), TICK_SECONDS_MAX)
+                seconds = max(TICK_SECONDS, min(REST_PER_WORK * worked, longest))
                 now = time.monotonic()
                 if now >= housekeeping:
                     housekeeping = now + HOUSEKEEPING_SECONDS
@@ -102,7 +105,7 @@ class Flusher:
     def _rest(self, seconds: float) -> None:
         """Wait for the next tick, or for a link that can be written again."""
         if self._idle and not self._clogged:
-            time.sleep(seconds)
+            self._nap(seconds)
             return
         poll = select.poll()
         poll.register(self._wake_end, select.POLLIN)
@@ -116,6 +119,16 @@ class Flusher:
             else:
                 self._clogged.pop(descriptor).pump(unclog=True)
         self._asleep = False
+
+    def _nap(self, seconds: float) -> None:
+        """Sleep, but no longer than events come: whoever has submitted the last one should not wait."""
+        while seconds > NAP_SECONDS:
+            gathered = sum(source.gathered for source in list(self._idle))
+            time.sleep(NAP_SECONDS)
+            seconds -= NAP_SECONDS
+            if gathered == sum(source.gathered for source in list(self._idle)):
+                return
+        time.sleep(seconds)
 
     def _tick_all(self, switchboard: "Switchboard") -> None:
         """Let every source send what has gathered, many in one frame if they can."""

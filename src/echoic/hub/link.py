@@ -66,6 +66,7 @@ class Link:
         self.hub: Final = neighbour.id
         self.writing: Final = threading.Lock()
         self.is_clogged = False
+        self.attached_ns = 0
         self.lane: ArrivalLane | None = None
         self.lane_sink: Sink | None = None
         self._outbox = neighbour.session.outbox
@@ -96,6 +97,7 @@ class Link:
         answer.
         """
         self._early = (connection, reader, early)
+        self.attached_ns = time.monotonic_ns()
         previous, self._connection = self._connection, connection
         self._pending = []
         self.is_clogged = False
@@ -112,6 +114,14 @@ class Link:
             return False
         self._reading.release()
         return True
+
+    def hold(self, seconds: float) -> bool:
+        """Keep everybody from reading until `let_go`; False when a handler does not return in time, or calls this."""
+        return not self.reads_here and self._reading.acquire(timeout=max(seconds, 0))
+
+    def let_go(self) -> None:
+        """Let others read again."""
+        self._reading.release()
 
     def start(self) -> None:
         """Read the connection in a thread of its own."""

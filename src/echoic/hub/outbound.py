@@ -208,9 +208,9 @@ class Source:
         return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
 
     @property
-    def gathered(self) -> bool:
-        """Whether events have gathered."""
-        return bool(self._run)
+    def gathered(self) -> int:
+        """How many events have gathered."""
+        return len(self._run)
 
     def hold(self, *, spare: bool) -> bool:
         """Keep others from sending what has gathered, until `release`; False when somebody is about to send it.

@@ -11,6 +11,7 @@ reading thread wait; only a source in this very process is made to.
 import itertools
 import logging
 import threading
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
 import msgspec
 
 from echoic.channels import RECORD_START, VARIABLE_START, Gap, Slow
-from echoic.errors import LocalError
+from echoic.errors import DeliveryError, LocalError
 from echoic.formats import Format, match
+from echoic.hub.moving import SinkState, quiet, wait_until
 from echoic.wire import Batch, Decoder, decoder_of
 
 if TYPE_CHECKING:
@@ -110,8 +112,72 @@ class Sink:
         self._waiting: deque[Arrival] = deque()
         self._waiting_bytes = 0
         self._changed = threading.Condition()
-        if queued and handler is not None:
+        self._handled_elsewhere: dict[int, int] = {}
+        self._in_hand = False
+
+    def start(self) -> None:
+        """Let a queued handler run."""
+        if self.queued and self._handler is not None:
             threading.Thread(target=self._drain, name=f"echoic-sink-{self.name}", daemon=True).start()
+
+    def state(self) -> SinkState:
+        """Return where this sink begins, if it is paused: what comes before must be handled by the one that moves."""
+        return SinkState(self._endpoints.member.id, self._endpoints.positions())
+
+    def freeze(self, until: SinkState | None = None, timeout: float = 5.0) -> SinkState:
+        """Handle everything before a state, end the subscription, and return where another sink can go on.
+
+        Sources in this very hub must be quiet meanwhile.
+
+        Raises:
+            DeliveryError: What comes before the state has not arrived, or not been handled, in time; the sink goes on.
+        """
+        switchboard, deadline = self._endpoints.switchboard, time.monotonic() + timeout
+        if until is not None:
+            wait_until(switchboard, until, self._endpoints.positions, deadline)
+        with quiet(switchboard, deadline):
+            with self._changed:
+                if not self._changed.wait_for(self._is_idle, deadline - time.monotonic()):
+                    raise DeliveryError({self.name: "it has not handled what has arrived"})
+            if not self._running.acquire(timeout=max(deadline - time.monotonic(), 0)):
+                raise DeliveryError({self.name: "its handler has not returned"})
+            try:
+                state = self.state()
+                self.close()
+            finally:
+                self._running.release()
+        return state
+
+    def resume(self, state: SinkState) -> None:
+        """Go on where another sink has stopped. This one was subscribed with `paused=True`."""
+        with self._changed:
+            self._handled_elsewhere = dict(state.positions)
+            gathered = list(self._waiting)
+            self._waiting.clear()
+            for arrival in gathered:
+                rest = self._without_handled(arrival)
+                if rest is not None:
+                    self._waiting.append(rest)
+                else:
+                    self._waiting_bytes -= arrival.size
+        for arrival in gathered:
+            if self._without_handled(arrival) is None:
+                arrival.done("")
+        self.start()
+
+    def _is_idle(self) -> bool:
+        return not self._waiting and not self._in_hand
+
+    def _without_handled(self, arrival: Arrival) -> Arrival | None:
+        """Return what another sink has not handled of events, None for nothing."""
+        count = arrival.batch.count
+        handled = min(max(self._handled_elsewhere.get(arrival.source, 0) - arrival.first, 0), count)
+        if not handled:
+            return arrival
+        if handled == count:
+            return None
+        _, rest = arrival.batch.parts([handled, count - handled])
+        return msgspec.structs.replace(arrival, batch=rest, first=arrival.first + handled)
 
     def run(self, batch: Batch) -> str:
         """Call the handler for events; return what went wrong, "" for nothing."""
@@ -173,6 +239,12 @@ class Sink:
             wait: They come from this process, so that whoever submits them can be made to wait.
         """
         dropped: list[Arrival] = []
+        if self._handled_elsewhere:
+            rest = self._without_handled(arrival)
+            if rest is None:
+                arrival.done("")
+                return
+            arrival = rest
         with self._changed:
             while self.slow == "block" and wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
                 self._changed.wait()
@@ -208,8 +280,16 @@ class Sink:
                 return None
             arrival = self._waiting.popleft()
             self._waiting_bytes -= arrival.size
+            self._in_hand = True
             self._changed.notify_all()
             return arrival
+
+    def finish(self, arrival: Arrival, problem: str) -> None:
+        """Note that taken events were handled, and what went wrong."""
+        with self._changed:
+            self._in_hand = False
+            self._changed.notify_all()
+        arrival.done(problem)
 
     def missed(self, gap: Gap) -> None:
         """Count events that this sink will not get, and tell whoever asked to know."""
@@ -265,7 +345,7 @@ class Sink:
     def _drain(self) -> None:
         """Run the handler in a thread of its own."""
         while (arrival := self.take(None)) is not None:
-            arrival.done(self.run(arrival.batch))
+            self.finish(arrival, self.run(arrival.batch))
 
     def _call(self, handler: Handler, items: Iterator[object]) -> str:
         """Call the handler for each item; one that fails does not keep the others from being handled."""
@@ -354,7 +434,7 @@ class Events:
     def _finish(self) -> None:
         arrival, self._arrival = self._arrival, None
         if arrival is not None:
-            arrival.done("")
+            self.sink.finish(arrival, "")
 
     def __enter__(self) -> Self:
         return self

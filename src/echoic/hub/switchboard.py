@@ -56,6 +56,7 @@ __all__ = ["Deliveries", "Switchboard"]
 
 HELLO_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 15.0
+SETTLED_NS: Final = 2_000_000_000
 CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
 STRANGERS_MAX: Final = 64
 ACCEPT_MILLISECONDS: Final = 200
@@ -552,10 +553,13 @@ class Switchboard:
         with self.lock:
             neighbour, link = self.core.neighbours.get(hub), self._links.get(hub)
         if neighbour is not None and link is not None:
-            if link.connection is not None and (dialled or not neighbour.prefers(hub)):
+            lost = not dialled and time.monotonic_ns() - link.attached_ns > SETTLED_NS
+            if link.connection is not None and not lost:
                 raise UnreachableError(f"the hub at {neighbour.address} is connected already")
             if not link.freeze(HELLO_SECONDS):
                 raise UnreachableError(f"a handler of events from {neighbour.address} hangs")
+            if lost:
+                self.broke(link)  # a peer that dials again some time later has lost the connection
         with self.lock:
             return self.core.known(hub)
 

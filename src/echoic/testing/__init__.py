@@ -1,15 +1,18 @@
 """Pure. The public test kit: hostile input for every parser, and hubs over a network that fails, made from a seed."""
 
-from echoic.testing.fuzz import Finding, FrameFuzzer, FuzzReport
+from echoic.testing.channel_fuzzer import ChannelFuzzer
+from echoic.testing.fuzz import Finding, FrameFuzzer, Fuzzer, FuzzReport
 from echoic.testing.ledger import Ledger
 from echoic.testing.network import Network, VirtualClock
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.testing.simulated_system import SimulatedSystem, SimulationReport
 
 __all__ = [
+    "ChannelFuzzer",
     "Finding",
     "FrameFuzzer",
     "FuzzReport",
+    "Fuzzer",
     "Ledger",
     "Network",
     "SimulatedHub",

@@ -10,7 +10,7 @@ as another type (NumPy and native), as Arrow. Two outcomes are right: an error f
 then the same objects from both decoders. Everything else is a finding, with the bytes that show it.
 """
 
-import struct
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +21,7 @@ import msgspec
 
 from echoic.errors import EchoicError
 from echoic.formats import ARCHITECTURES, Format, Registry
+from echoic.testing.mutation import Mutator
 from echoic.testing.samples import Everything, Mean, Station, Trade, WindField, sample_events
 from echoic.wire import (
     Batch,
@@ -37,9 +38,8 @@ from echoic.wire import (
     parse_batch,
 )
 
-__all__ = ["Finding", "FrameFuzzer", "FuzzReport"]
+__all__ = ["Finding", "FrameFuzzer", "FuzzReport", "Fuzzer"]
 
-BOUNDARIES: Final = (0, 1, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF8, 0xFFFFFFFF)
 DAMAGE_AFTER_SEALING: Final = 0.1
 ARROW_SHARE: Final = 0.05
 FINDINGS_MAX: Final = 20
@@ -63,17 +63,25 @@ class FuzzReport(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
-class FrameFuzzer:
-    """Mutates sample frames with a seeded generator and feeds them to every parser below the frame."""
+class Fuzzer(ABC):
+    """Makes hostile frames, tries them, and keeps what was neither taken nor refused as declared."""
 
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        self._registry = Registry()
-        self._samples = list(self._make_samples())
-        self._conversions = self._make_conversions()
+    def __init__(self) -> None:
         self._refused: Counter[str] = Counter()
         self._accepted = self._frames = 0
         self._findings: list[Finding] = []
+
+    @abstractmethod
+    def _next_frame(self) -> tuple[FrameKind, bytes]:
+        """Return a frame, and what it was made from."""
+
+    @abstractmethod
+    def _take(self, data: bytes) -> None:
+        """Do with a frame what the product does.
+
+        Raises:
+            EchoicError: It is refused; anything else is a finding.
+        """
 
     def run(self, count: int) -> FuzzReport:
         """Try `count` frames more and return what became of all so far."""
@@ -90,6 +98,18 @@ class FrameFuzzer:
                 if len(self._findings) >= FINDINGS_MAX:
                     break
         return FuzzReport(self._frames, self._accepted, dict(self._refused), list(self._findings))
+
+
+class FrameFuzzer(Fuzzer):
+    """Mutates sample frames with a seeded generator and feeds them to every parser below the frame."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._registry = Registry()
+        self._samples = list(self._make_samples())
+        self._mutator = Mutator(random, [payload for _, payload in self._samples])
+        self._conversions = self._make_conversions()
 
     def _make_samples(self) -> Iterator[tuple[FrameKind, bytes]]:
         yield FrameKind.HELLO, encode_hello(Hello(features=("checksum", "batch"), name="sample"))
@@ -117,52 +137,12 @@ class FrameFuzzer:
     def _next_frame(self) -> tuple[FrameKind, bytes]:
         kind, sample = self._random.choice(self._samples)
         payload = bytearray(sample)
-        for _ in range(self._random.choice((1, 1, 1, 2, 4))):
-            self._random.choice(self._mutations)(self, payload)
+        self._mutator.damage_often(payload)
         channel = self._random.getrandbits(32)
         frame = bytearray(b"".join(encode_frame(kind, [payload], channel=channel, checked=True)))
         if self._random.random() < DAMAGE_AFTER_SEALING:
-            self._random.choice(self._mutations)(self, frame)
+            self._mutator.damage(frame)
         return kind, bytes(frame)
-
-    def _flip_bit(self, data: bytearray) -> None:
-        if data:
-            data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
-
-    def _set_byte(self, data: bytearray) -> None:
-        if data:
-            data[self._random.randrange(len(data))] = self._random.randrange(256)
-
-    def _set_number(self, data: bytearray) -> None:
-        """Put a boundary number where a u32 may stand, in either byte order."""
-        if len(data) >= 4:
-            at = self._random.randrange(0, len(data) - 3, 4)
-            struct.pack_into(self._random.choice("<>") + "I", data, at, self._random.choice(BOUNDARIES))
-
-    def _truncate(self, data: bytearray) -> None:
-        del data[self._random.randrange(len(data) + 1) :]
-
-    def _splice(self, data: bytearray) -> None:
-        """Continue with a piece of another sample."""
-        other = self._random.choice(self._samples)[1]
-        start = self._random.randrange(len(other) + 1)
-        data[self._random.randrange(len(data) + 1) :] = other[start:]
-
-    def _repeat(self, data: bytearray) -> None:
-        if data:
-            start = self._random.randrange(len(data))
-            data[start:start] = data[start : start + self._random.randrange(1, 64)]
-
-    _mutations: tuple[Callable[["FrameFuzzer", bytearray], None], ...] = (
-        _flip_bit,
-        _flip_bit,
-        _set_byte,
-        _set_number,
-        _set_number,
-        _truncate,
-        _splice,
-        _repeat,
-    )
 
     def _take(self, data: bytes) -> None:
         for frame in FrameReader(checked=True).receive(data):

@@ -1,0 +1,293 @@
+"""Hostile hubs: a neighbour that greets as it should, and then says what no hub would.
+
+The victim is a whole concentrator with a channel of another hub bound, a channel of its own that it sends to the
+neighbour, open requests and calls. It is fed frames of every kind and messages of every type, damaged below the
+checksum, while it goes on with its work: it submits, calls, answers, lets time pass. Messages are also twisted: whole,
+but with a number, a name or an address in them that makes no sense. A frame is refused with an error of the declared
+tree or it is taken; everything else is a finding.
+
+So is memory that grows. The neighbour tells now and then what it has got, as any hub does that wants to be sent more;
+with that, everything the victim keeps has a limit, and when it has given the neighbour up, nothing of it is left.
+"""
+
+import struct
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+import msgspec
+
+from echoic.channels import (
+    ChannelCounts,
+    ChannelEntry,
+    ChannelId,
+    Concentrator,
+    Dial,
+    Greeting,
+    Member,
+    Message,
+    SinkHub,
+    messages,
+)
+from echoic.channels.greeting import count_frame
+from echoic.errors import EchoicError
+from echoic.testing.fuzz import Fuzzer
+from echoic.testing.mutation import BOUNDARIES, Mutator
+from echoic.testing.samples import Trade, sample_events
+from echoic.wire import Batch, Frame, FrameKind, FrameReader, Hello, encode_formats, encode_frame, encode_hello
+
+__all__ = ["ChannelFuzzer"]
+
+HEARD: Final = ChannelId("attacker:1", "heard")
+MINE: Final = ChannelId("victim:1", "mine")
+ATTACKER: Final = Hello(name="attacker", hub="attacker", address="attacker:1")
+SESSION: Final = 77
+SOURCE: Final = 5
+ANSWERED: Final = 1
+LIFE_FRAMES: Final = 5000
+WORK_EVERY: Final = 10
+TICK_NS: Final = 100_000_000
+LONG_NS: Final = 60_000_000_000
+AS_IT_IS: Final = 0.2
+TWISTED: Final = 0.5
+OTHER_KIND: Final = 0.05
+OTHER_CHANNEL: Final = 0.1
+GIVEN_UP: Final = 0.02
+KEPT_MAX: Final = 65_536  # of anything that a neighbour can make the victim remember
+NUMBERS: Final = (-(2**63), -1, 0, 1, 2, 5, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
+TEXTS: Final = (
+    "",
+    "mine",
+    "heard",
+    "other",
+    "block",
+    "sink",
+    "victim",
+    "attacker",
+    "victim:1",
+    "attacker:1",
+    "nowhere:9",
+    "[::1]:1",
+    "echoic://victim:1/mine",
+    "echoic://attacker:1/heard",
+    "echoic://attacker:1/other",
+    "echoic://x",
+    "\x00" * 300,
+)
+
+KEPT: Final = frozenset({"type", "role", "slow"})  # another value would only be refused
+
+_decoder: Final = msgspec.msgpack.Decoder(tuple[int, bool, dict[str, object]], strict=False)
+
+
+class ChannelFuzzer(Fuzzer):
+    """Mutates what hubs say to each other with a seeded generator and feeds it to a concentrator."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._batch = Batch.of([Trade("IBM", 75.5, number) for number in range(3)], Trade)
+        self._samples = list(_make_samples())
+        self._mutator = Mutator(random, [payload for _, payload, _ in self._samples])
+        self._now_ns = self._age = 0
+        self.victim, self._mine = self._begin()
+
+    def _begin(self) -> tuple[Concentrator, Member]:
+        """Make a victim that takes part in two channels with the attacker."""
+        victim = Concentrator("victim", "victim:1", "victim")
+        victim.tick(self._now_ns)
+        victim.manager.directory.create(MINE.name, None)
+        mine = victim.open(MINE, None)
+        mine.sources[SOURCE] = 0
+        victim.join(mine, "source", _ignore)
+        heard = victim.open(HEARD, None)
+        heard.sink = SinkHub(victim.address, "block", ("printer",))
+        self._meet(victim)
+        victim.join(heard, "sink", _ignore)
+        return victim, mine
+
+    def _meet(self, victim: Concentrator) -> None:
+        """Let the attacker greet, bind a channel and subscribe to another."""
+        greeting = Greeting(Hello(hub=victim.id, address=victim.address), victim.known, dialled=False, fresh=1)
+        hello = b"".join(encode_frame(FrameKind.HELLO, [encode_hello(ATTACKER)]))
+        for data in (hello, count_frame(SESSION, 0)):
+            for frame in FrameReader().receive(data):
+                greeting.receive(frame)
+        victim.meet(greeting)
+        bind = messages.Bind(1, str(HEARD), {1: 0})
+        join = messages.Join(MINE.name, "sink", SinkHub(ATTACKER.address, "latest", ("s",), ATTACKER.hub, 1))
+        said = [(FrameKind.CONTROL, messages.encode_message(0, message)) for message in (bind, join)]
+        said += [(kind, payload) for kind, payload, _ in self._samples if kind is FrameKind.FORMATS]
+        for kind, payload in said:
+            victim.receive(ATTACKER.hub, Frame(kind, 0, memoryview(payload)))
+
+    def _next_frame(self) -> tuple[FrameKind, bytes]:
+        draw = self._random
+        kind, sample, channel = draw.choice(self._samples)
+        payload = bytearray(sample)
+        if kind is FrameKind.CONTROL and draw.random() < TWISTED:
+            payload = bytearray(msgspec.msgpack.encode(_twist(draw, _decoder.decode(sample))))
+        elif draw.random() >= AS_IT_IS:
+            self._mutator.damage_often(payload)
+        made_of = kind
+        if draw.random() < OTHER_KIND:
+            kind = draw.choice(list(FrameKind))
+        if draw.random() < OTHER_CHANNEL:
+            channel = draw.choice(BOUNDARIES)
+        return made_of, b"".join(encode_frame(kind, [payload], channel=channel, checked=True))
+
+    def _take(self, data: bytes) -> None:
+        self._age += 1
+        try:
+            for frame in FrameReader(checked=True).receive(data):
+                for delivery in self.victim.receive(ATTACKER.hub, frame):
+                    delivery.batch.events()
+                    self.victim.reply(delivery, {}) if delivery.call else self.victim.handled(delivery)
+        except EchoicError:
+            if self._random.random() < GIVEN_UP:
+                self._give_up()
+                self._meet(self.victim)
+            raise
+        finally:
+            if self._age % WORK_EVERY == 0:
+                self._work()
+            if self._age >= LIFE_FRAMES:
+                self._end()
+
+    def _work(self) -> None:
+        """Let the victim do what hubs do, and make sure that it keeps no more than it may."""
+        victim, mine = self.victim, self._mine
+        if not victim.blocked(mine):
+            victim.submit(mine, SOURCE, self._batch)
+        number, call = victim.call(mine, SOURCE, self._batch)
+        victim.calls[ANSWERED] = call  # the one that the samples answer
+        if self._random.random() < 0.5:
+            victim.forget_call(number)
+        self._now_ns += TICK_NS
+        victim.tick(self._now_ns)
+        self._act()
+        for neighbour in victim.neighbours.values():
+            neighbour.session.outbox.clear()
+            neighbour.session.told(neighbour.session.statistics().sent)
+        self._check()
+
+    def _check(self) -> None:
+        victim = self.victim
+        kept = {
+            "neighbours": len(victim.neighbours),
+            "open requests": len(victim.requests),
+            "searches": len(victim.search),
+            "channels": len(victim.members),
+            "managed channels and names": len(victim.manager.entries()),
+        }
+        for entry in victim.manager.entries():
+            kept[f"sources of {entry.name}"] = entry.sources
+            kept[f"sinks of {entry.name}"] = entry.sinks
+        for member in victim.members.values():
+            kept[f"positions in {member.name}"] = len(member.positions)
+            kept[f"targets of {member.name}"] = len(member.fanout.targets)
+        for neighbour in victim.neighbours.values():
+            kept[f"bindings of {neighbour.id}"] = len(neighbour.bindings)
+            kept[f"formats of {neighbour.id}"] = len(neighbour.registry)
+        for what, count in kept.items():
+            if count > KEPT_MAX:
+                raise AssertionError(f"a hub keeps {count} {what}, limit is {KEPT_MAX}")
+
+    def _act(self) -> None:
+        """Do what the victim wants done: nobody whom it dials is there."""
+        effects = self.victim.effects
+        while effects:
+            effect = effects.pop(0)
+            if isinstance(effect, Dial):
+                self.victim.unreachable(effect.address, "nobody is there", refused=self._random.random() < 0.5)
+        self.victim.stirred.clear()
+
+    def _give_up(self) -> None:
+        self.victim.gone(ATTACKER.hub, "it broke a rule")
+        self._act()
+
+    def _end(self) -> None:
+        """Give the attacker up for good, see that nothing of it is left, and begin anew."""
+        victim = self.victim
+        self._give_up()
+        self._now_ns += LONG_NS
+        victim.tick(self._now_ns)
+        self._act()
+        waiting = [hub for call in victim.calls.values() for hub in call.waiting]
+        left = (list(victim.neighbours), len(victim.requests), len(victim.search), waiting)
+        if any(left) or any(member.fanout.targets for member in victim.members.values()):
+            raise AssertionError(f"a hub still keeps neighbours, requests, searches or calls of one it gave up: {left}")
+        self._age = 0
+        self.victim, self._mine = self._begin()
+
+
+def _make_samples() -> Iterator[tuple[FrameKind, bytes, int]]:
+    """Yield kind, payload and channel of well-formed frames of every kind."""
+    for number, message in enumerate(_make_messages()):
+        yield FrameKind.CONTROL, messages.encode_message(number % 3, message, reply=number % 4 == 0), 0
+    for events in sample_events():
+        batch = Batch.of(events)
+        data, count = b"".join(batch.buffers()), batch.count
+        yield FrameKind.FORMATS, encode_formats([batch.format]), 0
+        yield FrameKind.EVENTS, struct.pack("<QQ", 0, 1) + data, 1
+        yield FrameKind.CALLS, struct.pack("<QQQ", 3, 1, 8) + data, 1
+        yield FrameKind.RUNS, struct.pack("<IIIIQQ", 1, 0, 1, count, 0, 1) + data, 0
+        table = struct.pack("<IIQQIIQQ", 1, 1, 2**40, 1, 1, count - 1, 0, 2)
+        yield FrameKind.RUNS, struct.pack("<II", 2, 0) + table + data, 0
+    yield FrameKind.HELLO, encode_hello(ATTACKER), 0
+    yield FrameKind.ACKS, struct.pack("<QQ", SESSION, 1), 0
+    yield FrameKind.CREDITS, struct.pack("<II", 1, 1000), 0
+    yield FrameKind.REPLIES, struct.pack("<Q", ANSWERED), 1
+    yield FrameKind.REPLIES, struct.pack("<Q", ANSWERED) + b"\x81\xa1s\xa1x", 1
+    yield FrameKind.SHARED, struct.pack("<QQ", 0, 65_536), 0
+    for kind in (FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES):
+        yield kind, bytes(16), 1
+
+
+def _make_messages() -> Iterator[Message]:
+    """Yield messages of every type."""
+    attacker = SinkHub(ATTACKER.address, "latest", ("s",), ATTACKER.hub, 1)
+    nowhere = SinkHub("nowhere:9", "block", (), "z", 4)
+    yield from (messages.Attach(str(MINE), attacker), messages.Attach(str(MINE), nowhere))
+    yield from (messages.Bind(1, str(HEARD), {1: 0, 7: 3}, {1: 0}, 1), messages.Bind(2, str(MINE), {}))
+    yield from (messages.Browse(), messages.Report(), messages.Done(), messages.Farewell())
+    yield from (messages.Cut(1, "slow"), messages.Cut(1, "as you wish", asked=True))
+    yield from (messages.Describe(MINE.name), messages.Described("heard", b"", [], [attacker]))
+    yield messages.Detach(str(MINE), ATTACKER.address, 1)
+    yield messages.Gap(1, 1, 0, 5, "slow")
+    yield from (messages.Join(MINE.name, "sink", attacker), messages.Join(MINE.name, "source", SinkHub("q:1")))
+    yield messages.Joined([attacker, nowhere])
+    yield from (messages.Leave(MINE.name, "sink", "attacker:1"), messages.Leave(MINE.name, "source", "q:1"))
+    yield messages.Listing([ChannelEntry("heard", str(HEARD), "Trade", 1, 2)])
+    yield messages.Refused("UnreachableError", "nobody is there")
+    yield from (messages.Register("heard", str(HEARD)), messages.Unregister("heard", str(HEARD)))
+    yield from (messages.Resolve("heard"), messages.Resolved(str(HEARD)))
+    yield messages.Reported("attacker", [ChannelCounts("heard", str(HEARD), "Trade", *range(10))])
+
+
+def _twist(draw: Random, value: object) -> object:
+    """Return a message in which a few values are others of the same type."""
+    match value:
+        case bool():
+            return draw.random() < 0.5
+        case int():
+            return draw.choice(NUMBERS) if draw.random() < 0.3 else value
+        case str():
+            return draw.choice(TEXTS) if draw.random() < 0.3 else value
+        case dict():
+            return {_twist_key(draw, key): item if key in KEPT else _twist(draw, item) for key, item in value.items()}
+        case tuple():
+            return [_twist(draw, item) for item in value]
+        case list():
+            return [_twist(draw, item) for item in value] * draw.choice((1, 1, 1, 0, 2))
+        case _:
+            return value
+
+
+def _twist_key(draw: Random, key: object) -> object:
+    """Return a key, another one if it is the number of a source."""
+    return key if isinstance(key, str) else _twist(draw, key)
+
+
+def _ignore(reply: Message) -> None:
+    """Take an answer that changes nothing."""

@@ -1,0 +1,69 @@
+"""The fuzzer of hubs, short; `echoic fuzz channels --count N` is the campaign."""
+
+import json
+from random import Random
+
+import msgspec
+import pytest
+
+from echoic.channels import Concentrator, directory, member
+from echoic.channels.requests import Requests
+from echoic.cli.fuzz import fuzz_channels
+from echoic.testing import ChannelFuzzer, channel_fuzzer
+
+
+def test_what_a_hostile_hub_says_is_taken_or_refused_as_declared() -> None:
+    report = ChannelFuzzer(Random(20261116)).run(20_000)
+    assert report.findings == []
+    assert report.frames == 20_000
+    assert report.accepted + sum(report.refused.values()) == report.frames
+
+
+def test_the_mutations_reach_every_parser_and_much_is_taken() -> None:
+    report = ChannelFuzzer(Random(1)).run(5_000)
+    assert report.accepted > 2_000
+    for error in ("MalformedFormatError", "MalformedBatchError", "MalformedFrameError", "UnknownFormatError"):
+        assert report.refused[error] > 30
+
+
+def test_the_same_seed_gives_the_same_frames() -> None:
+    one, two = (ChannelFuzzer(Random(7)).run(1_000) for _ in range(2))
+    assert one == two
+
+
+def test_a_hub_that_forgets_a_check_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "_failures", msgspec.msgpack.Decoder())
+    report = ChannelFuzzer(Random(3)).run(20_000)
+    assert report.findings
+
+
+def test_a_hub_that_keeps_the_requests_of_one_it_gave_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Requests, "gone", lambda self, hub, reason: None)
+    monkeypatch.setattr(Requests, "overdue", lambda self, now_ns: None)
+    report = ChannelFuzzer(Random(4)).run(20_000)
+    assert any("gave up" in finding.error for finding in report.findings)
+
+
+def test_a_hub_that_remembers_without_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_fuzzer, "KEPT_MAX", 6)
+    report = ChannelFuzzer(Random(5)).run(5_000)
+    assert any("limit is 6" in finding.error for finding in report.findings)
+
+
+def test_a_channel_has_room_for_so_many_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory, "MEMBERS_MAX", 10)
+    monkeypatch.setattr(channel_fuzzer, "LIFE_FRAMES", 100_000)
+    fuzzer = ChannelFuzzer(Random(6))
+    assert fuzzer.run(10_000).findings == []
+    victim: Concentrator = fuzzer.victim
+    assert 0 < len(victim.manager.directory.get("mine").sinks) <= 10
+
+
+def test_the_campaign_is_repeated_by_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    reports = []
+    for _ in range(2):
+        fuzz_channels(count=300, seed=7, as_json=True)
+        reports.append(json.loads(capsys.readouterr().out))
+    one, two = ({**report, "seconds": 0} for report in reports)
+    assert one == two
+    assert (one["frames"], one["findings"]) == (300, [])
