@@ -105,6 +105,7 @@ def test_the_name_server_is_killed(start: Start) -> None:
     server = start("manage")
     names = server.started["address"]
     source = start("publish", channel="ticks", create=True, producer=1, names=names)
+    assert source.started["id"], "the channel is registered before somebody looks for it"
     sink = start("watch", channel="ticks", names=names)
     flows(sink, 1)
     server.kill()

@@ -42,6 +42,8 @@ def receive_events(core: "Concentrator", neighbour: "Neighbour", frame: Frame, *
     if len(payload) < header.size:
         raise MalformedFrameError(f"a frame of events has {len(payload)} bytes, its header needs {header.size}")
     first, source, *number = header.unpack_from(payload)
+    if call and not number[0]:
+        raise MalformedFrameError("a synchronous event has the number 0, which is none")
     binding = _binding(neighbour, frame.channel)
     batch = parse_batch(payload[header.size :], neighbour.registry) if binding.wanted else None
     delivery = _arrive(core, neighbour, binding, frame.channel, (first, source), batch, cost_of(len(payload)))

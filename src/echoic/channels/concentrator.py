@@ -315,6 +315,8 @@ class Concentrator:
         for hub, neighbour in list(self.neighbours.items()):
             if neighbour.lost(now_ns):
                 self.gone(hub, "it took leave" if neighbour.leaving else "it cannot be reached")
+            elif neighbour.session.overrun:
+                self.gone(hub, "it does not tell what it has got")
             elif not neighbour.connected:
                 if neighbour.dial_due(now_ns):
                     self.effects.append(Dial(neighbour.address))

@@ -14,6 +14,7 @@ __all__ = ["Search", "Then"]
 Then: TypeAlias = Callable[[Neighbour | None, str], None]
 
 QUICKLY_NS: Final = 1_000_000_000
+SEARCHES_MAX: Final = 1024  # a peer can make this hub look for others
 
 
 class Search:
@@ -28,6 +29,9 @@ class Search:
 
     def add(self, address: str, then: Then, now_ns: int) -> bool:
         """Wait for the hub at an address; return whether nobody did before, so that it must be dialled."""
+        if len(self._waiting) >= SEARCHES_MAX and address not in self._waiting:
+            then(None, f"{len(self._waiting)} hubs are being looked for, which is the limit - at {address}")
+            return False
         waiting = self._waiting.setdefault(address, [])
         waiting.append(then)
         if len(waiting) == 1:

@@ -24,6 +24,7 @@ from echoic.errors import MalformedFrameError
 __all__ = ["Session", "SessionStatistics"]
 
 UNTOLD_BYTES_MAX: Final = 64 * 1024 * 1024
+OVERRUN: Final = 4
 TELL_FRAMES: Final = 64  # tell the peer after so many frames ...
 TELL_BYTES: Final = 1024 * 1024  # ... or so many bytes
 
@@ -76,6 +77,11 @@ class Session:
     def confirmed(self) -> int:
         """How many frames the peer has told it got."""
         return self._told
+
+    @property
+    def overrun(self) -> bool:
+        """Whether so much is untold, answers to the peer's own requests among it, that it is best given up."""
+        return self.untold_bytes > OVERRUN * self.untold_bytes_max
 
     def post(self, frame: bytes) -> None:
         """Number a frame and put it into the outbox."""
