@@ -57,15 +57,18 @@ def decode_reply(data: bytes) -> int:
     return CALL.unpack_from(data, EVENT_START)[0] if data.startswith(REPLY_START) else 0
 
 
-def _offsets(length: int) -> bytes:
-    """Return the offsets of a batch of one record, in a payload of `length` bytes."""
-    return OFFSETS_OF_ONE.pack(0, max(length - (VARIABLE_START - EVENT_START), 0))
+def _holds_one(data: bytes, length: int) -> bool:
+    """Tell whether a whole frame with a payload of `length` bytes holds just one record of a variable format."""
+    size = length - (VARIABLE_START - EVENT_START)
+    if size < 0 or data[:4] != LENGTH.pack(length):
+        return False
+    return data[RECORD_START:VARIABLE_START] == OFFSETS_OF_ONE.pack(0, size)
 
 
 class ArrivalLane:
     """Takes the synchronous events of one channel from one neighbour, while they are records of one format."""
 
-    __slots__ = ("_binding", "_bytes", "_channel", "_head", "_member", "_middle", "_neighbour", "_session")
+    __slots__ = ("_binding", "_channel", "_head", "_length", "_member", "_middle", "_neighbour", "_session")
 
     def __init__(self, neighbour: "Neighbour", member: Member, channel: int, format: Format) -> None:
         self._neighbour = neighbour
@@ -73,16 +76,17 @@ class ArrivalLane:
         self._member = member
         self._channel = channel
         self._binding = neighbour.bindings.get(channel)
-        self._bytes = 0 if format.variable else RECORD_START - EVENT_START + format.size
-        self._head = HEAD.pack(CALLS, 0, 0, channel, 0)
+        self._length = 0 if format.variable else RECORD_START - EVENT_START + format.size
+        self._head = LENGTH.pack(self._length) + HEAD.pack(CALLS, 0, 0, channel, 0)
         self._middle = BATCH_HEAD.pack(format.token, 1, OFFSETS if format.variable else 0)
 
     def take(self, data: bytes) -> int:
         """Count the event that a whole frame holds as arrived; return its call, 0 when it is not just the one due."""
-        length, size = int.from_bytes(data[:4], "little"), len(data)
-        if data[4:EVENT_START] != self._head or EVENT_START + length + (-length & 7) != size:
-            return 0
-        if length != self._bytes and (self._bytes or data[RECORD_START:VARIABLE_START] != _offsets(length)):
+        length = self._length or len(data) - EVENT_START  # records that differ in length fill their frame
+        if self._length:
+            if data[:EVENT_START] != self._head or len(data) != EVENT_START + length + (-length & 7):
+                return 0
+        elif data[4:EVENT_START] != self._head[4:] or not _holds_one(data, length):
             return 0
         binding = self._binding
         if data[BATCH_START:RECORD_START] != self._middle or self._neighbour.bindings.get(self._channel) is not binding:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from echoic.channels import REPLY_BYTES, ArrivalLane, Call, Neighbour
+from echoic.channels import RECORD_START, REPLY_BYTES, ArrivalLane, Call, Neighbour
 from echoic.errors import EchoicError
 from echoic.links import SHARED_BYTES_MIN, Connection
 from echoic.wire import Buffer, Frame, FrameKind, FrameReader
@@ -262,18 +262,17 @@ class Link:
         if self._early is not None:
             self._take_early(connection)
         try:
-            room = self._reader.room
-            if room is not None and connection.direct:
+            reader = self._reader
+            idle = reader.idle
+            room = None if idle or not connection.direct else reader.room
+            if room is not None:
                 self._receive_large(connection, room)
                 return
             data = connection.receive()
             if data:
-                if len(data) == REPLY_BYTES:
-                    if self._reader.idle and self._events.answered(self, data):
-                        return
-                elif self.lane is not None and self._reader.idle and self._take_lone(self.lane, data):
+                if idle and self._take_express(data):
                     return
-                self._hand_over(connection, self._reader.receive(data))
+                self._hand_over(connection, reader.receive(data))
             elif data is not None:
                 self._break(connection, "the peer has closed it")
             else:
@@ -299,11 +298,15 @@ class Link:
         elif count is not None:
             self._break(connection, "the peer has closed it")
 
-    def _take_lone(self, lane: ArrivalLane, data: bytes) -> bool:
-        """Take a lone synchronous event the short way; False, and nothing done, when it is not one."""
-        sink = self.lane_sink
-        call = self._events.called(self, lane, data) if sink is not None else 0
-        if not call or sink is None:
+    def _take_express(self, data: bytes) -> bool:
+        """Take a lone synchronous event or answer the short way; False, and nothing done, when it is neither."""
+        if len(data) == REPLY_BYTES:
+            return self._events.answered(self, data)
+        lane, sink = self.lane, self.lane_sink
+        if lane is None or sink is None or len(data) < RECORD_START:
+            return False
+        call = self._events.called(self, lane, data)
+        if not call:
             return False
         self._reading_thread = threading.get_ident()
         try:
