@@ -1,14 +1,25 @@
 """`echoic demo`: the main job. It grows with the product; it shows what there is."""
 
+import subprocess
+import sys
+import time
+from typing import Final
+
+import msgspec
 import numpy
 from rich.console import Console
 from rich.text import Text
 
+from echoic.cli.exchange import Measured
+from echoic.errors import ChannelNotFoundError
 from echoic.formats import ARCHITECTURES, Format, Registry, compatibility, event
+from echoic.hub import Channel, Hub
 from echoic.testing.samples import Trade
 from echoic.wire import Batch, FrameKind, FrameReader, decode_formats, encode_formats, encode_frame, parse_batch
 
 __all__ = ["demo"]
+
+DEMO_SECONDS_MAX: Final = 60.0
 
 
 @event
@@ -20,13 +31,77 @@ class Quote:
     currency: str = "USD"
 
 
+@event
+class Lot:
+    """What another sink cares about."""
+
+    volume: int
+
+
 def demo() -> None:
-    """Show an event type, its layout here and elsewhere, and a foreign record decoded.
+    """Show events of any machine understood here, and a channel of trades from another process.
 
     A trade is declared in Python, laid out as a 32-bit Sparc would, sent as frames, and received by a program that has
-    never seen the type, by one that declares the same type, and by one that declares another.
+    never seen the type, by one that declares the same type, and by one that declares another. Then an exchange, which
+    is another process, publishes 200,000 trades to three sinks here, and some synchronously.
     """
     screen = Console(highlight=False)
+    show_types(screen)
+    show_channels(screen)
+    _title(screen, "Next, in two terminals")
+    print("./run echoic echo trades")
+    print("./run echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5 -w 1 -r 2")
+
+
+def show_channels(screen: Console) -> None:
+    """Let an exchange in another process publish trades, and listen to it in three ways."""
+    _title(screen, "A name server, an exchange in another process, three sinks here")
+    counted = {"objects": 0, "shares": 0, "cheap": 0}
+
+    def count_object(_: Trade) -> None:
+        counted["objects"] += 1
+
+    def count_shares(batch: Batch) -> None:
+        counted["shares"] += sum(trade.volume for trade in batch.to(Lot).events())  # type: ignore[attr-defined]
+
+    def count_cheap(quote: Quote) -> None:
+        counted["cheap"] += quote.price < 76
+
+    with Hub(name="names") as names, Hub(names=names.address, name="desk") as desk:
+        command = [sys.executable, "-m", "echoic.cli.exchange", names.address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as exchange:
+            trades = _wait_for(desk, "trades")
+            trades.subscribe(count_object, Trade)
+            trades.subscribe(count_shares, batch=True)
+            trades.subscribe(count_cheap, Quote)
+            print(f"{trades.id}: {trades.format.name if trades.format else 'untyped'}")
+            output, _ = exchange.communicate(timeout=DEMO_SECONDS_MAX)
+        measured = msgspec.json.decode(output, type=Measured)
+        missed = trades.statistics().missed
+    print(f"{counted['objects']} trades as objects, {counted['shares']} shares traded, {counted['cheap']} below 76")
+    print(f"{measured.trades / measured.submit_seconds / 1000:.0f} thousand trades a second, submitted one at a time")
+    print(f"{measured.call_microseconds:.0f} us for a synchronous one, until all three handlers have returned")
+    print(f"{missed} missed; {measured.bytes_sent / 1e6:.1f} MB crossed the link, once for all three")
+
+
+def _wait_for(hub: Hub, name: str) -> Channel:
+    """Open a channel as soon as somebody has created it.
+
+    Raises:
+        ChannelNotFoundError: Nobody has in time.
+    """
+    deadline = time.monotonic() + DEMO_SECONDS_MAX
+    while True:
+        try:
+            return hub.open(name)
+        except ChannelNotFoundError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def show_types(screen: Console) -> None:
+    """Show an event type, its layout here and elsewhere, and a foreign record decoded."""
     trades = [Trade("IBM", 75.5, 100), Trade("ECHO", 75.25, 3, venue=7, note="odd lot")]
 
     _title(screen, "An event type, and where its fields lie on this machine")
@@ -63,7 +138,6 @@ def demo() -> None:
     _title(screen, "And as columns")
     prices = received.arrow.column("price")
     print(f"mean price {numpy.mean(prices.to_numpy())}, schema {received.arrow.schema.names}, type of {seen.name}")
-    _title(screen, "Next: ./run echoic layout echoic.testing.samples:Trade --on i386")
 
 
 def _title(screen: Console, text: str) -> None:
