@@ -16,9 +16,8 @@ def measure(effort: Effort, choice: Choice) -> Report:
 
 
 def plot(report: Report, path: Path) -> None:
-    (table,) = report.tables
     columns = [str(number) for number in channels.CHANNELS]
-    panels = [Line(table, "one event to the next channel", "channels", channels.CHANNELS, columns)]
+    panels = [Line(table, table.title, "channels", channels.CHANNELS, columns) for table in report.tables]
     draw_lines(path, "Channels by turns (JECho, figure 6)", panels)
 
 

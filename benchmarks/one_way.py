@@ -17,10 +17,11 @@ def measure(effort: Effort, choice: Choice) -> Report:
 
 
 def plot(report: Report, path: Path) -> None:
-    events, batches = report.tables
+    events, batches, *objects = report.tables
     panels = [
         Line(events, "objects one at a time", "size of the event", [100, 1000], events.columns),
         Line(batches, f"arrays of {one_way.BATCH}", "size of the event", [100, 1000], batches.columns),
+        *(Line(each, each.title, "", range(len(each.columns)), each.columns, "linear") for each in objects),
     ]
     draw_lines(path, "Events to a handler in another process", panels)
 

@@ -16,12 +16,8 @@ def measure(effort: Effort, choice: Choice) -> Report:
 
 
 def plot(report: Report, path: Path) -> None:
-    events, batches = report.tables
     columns = [str(length) for length in pipeline.LENGTHS]
-    panels = [
-        Line(events, "event by event", "stages", pipeline.LENGTHS, columns, "linear"),
-        Line(batches, f"whole batches of {pipeline.BATCH}", "stages", pipeline.LENGTHS, columns, "linear"),
-    ]
+    panels = [Line(table, table.title, "stages", pipeline.LENGTHS, columns, "linear") for table in report.tables]
     draw_lines(path, "Through a pipeline of processes (JECho, figure 5)", panels)
 
 

@@ -144,9 +144,10 @@ class Concentrator:
         """Send the next events of a source to every hub that has sinks.
 
         Raises:
+            ClosedError: There is no such source any more.
             EncodeError: They are too many for one frame; nothing was sent.
         """
-        first, count = member.sources[source], batch.count
+        first, count = member.position(source), batch.count
         targets = member.fanout.targets
         if not targets:
             member.pass_over(source, count)
@@ -174,7 +175,7 @@ class Concentrator:
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
         """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers."""
-        number, first = next(self.call_numbers), member.sources[source]
+        number, first = next(self.call_numbers), member.position(source)
         targets = member.fanout.targets
         call = Call({hub: target.sink for hub, target in targets.items()})
         if targets:
@@ -401,10 +402,13 @@ class Concentrator:
     def _answered(self, hub: str, frame: Frame) -> None:
         if len(frame.payload) < REPLY.size:
             raise MalformedFrameError(f"a reply has {len(frame.payload)} bytes, expected at least {REPLY.size}")
-        call = self.calls.get(REPLY.unpack_from(frame.payload)[0])
+        number = REPLY.unpack_from(frame.payload)[0]
+        call = self.calls.get(number)
         if call is not None:
             neighbour = self.neighbours[hub]
             call.answered(hub, neighbour.name or neighbour.address, frame.payload[REPLY.size :])
+            if not call.waiting:
+                self.forget_call(number)
 
     def _granted(self, hub: str, frame: Frame) -> None:
         if len(frame.payload) != CREDIT.size:

@@ -98,7 +98,7 @@ class ArrivalLane:
             return 0
         positions[source] = first + 1
         member.events_in += 1
-        member.bytes_in += length
+        member.bytes_in += len(data)
         session = self._session
         if session.receive(length):
             session.outbox.append(count_frame(session.id, session.tell()))

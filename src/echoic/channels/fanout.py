@@ -106,6 +106,7 @@ class Fanout:
         known = self.targets.get(hub)
         if known is not None and known.sink.subscription == sink.subscription:
             known.sink = sink
+            self.targets = dict(self.targets)  # not the same ones any more, for whoever relies on what they wish
             return False
         self.detach(hub)
         self.targets = {**self.targets, hub: Target(hub, sink, since)}

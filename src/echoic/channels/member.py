@@ -21,7 +21,7 @@ import msgspec
 from echoic.channels.fanout import Fanout
 from echoic.channels.identity import ChannelId
 from echoic.channels.messages import Bind, ChannelCounts, Gap, Role, SinkHub
-from echoic.errors import MalformedFrameError
+from echoic.errors import ClosedError, MalformedFrameError
 from echoic.formats import Format
 
 __all__ = ["CALL_HEADER", "EVENT_HEADER", "REPLY", "Call", "Member"]
@@ -112,13 +112,33 @@ class Member:
         self._owed: dict[tuple[str, str, int], dict[int, int]] = {}
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
 
+    def position(self, source: int) -> int:
+        """Return the number of the next event of a source here.
+
+        Raises:
+            ClosedError: There is no such source any more.
+        """
+        position = self.sources.get(source)
+        if position is None:
+            raise ClosedError("the source was closed")
+        return position
+
     def pass_over(self, source: int, count: int) -> int:
-        """Count the next events of a source here; return the number of the first."""
-        first = self.sources[source]
+        """Count the next events of a source here; return the number of the first.
+
+        Raises:
+            ClosedError: There is no such source any more.
+        """
+        first = self.position(source)
         self._began.setdefault(source, first)
         self.sources[source] = first + count
         self.events_out += count
         return first
+
+    def end(self, source: int) -> int:
+        """Forget a source here; return its position."""
+        self._began.pop(source, None)
+        return self.sources.pop(source, 0)
 
     def owe(self, sink: SinkHub, since: dict[int, int] | None = None) -> None:
         """Note that a subscription counts from here on, even if its hub cannot be reached yet or was given up."""

@@ -29,6 +29,7 @@ def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -
     False, and nothing done, when one of them must wait, park or do without: each must then be submitted by itself.
 
     Raises:
+        ClosedError: One of the sources is there no more; nothing was sent.
         EncodeError: They are too many for one frame; nothing was sent.
     """
     hubs = runs[0].member.fanout.targets.keys()
@@ -39,7 +40,7 @@ def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -
     if not hubs or any(core.neighbours[hub].full for hub in hubs):
         return False
     table = [RUNS_HEAD.pack(len(runs), 0)]
-    table += [RUN.pack(run.member.number, run.count, run.member.sources[run.source], run.source) for run in runs]
+    table += [RUN.pack(run.member.number, run.count, run.member.position(run.source), run.source) for run in runs]
     frame = b"".join(encode_frame(FrameKind.RUNS, [*table, *batch.buffers()]))
     share = len(frame) // batch.count
     for run in runs:

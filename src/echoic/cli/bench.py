@@ -1,8 +1,9 @@
 """`echoic bench`: the published benchmarks, on this machine, beside raw sockets."""
 
 import sys
+from dataclasses import replace
 from importlib import import_module
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -14,9 +15,6 @@ from echoic.testing.bench import Effort, Report
 __all__ = ["bench"]
 
 Question = Literal["round_trip", "one_way", "fan_out", "pipeline", "channels", "bandwidth"]
-ROUNDS_DEFAULT: Final = 7
-ROUNDS_QUICK: Final = 3
-SAMPLE_SECONDS_QUICK: Final = 0.03
 
 
 def bench(
@@ -59,10 +57,8 @@ def bench(
 
 
 def _effort(rounds: int | None, *, quick: bool) -> Effort:
-    told = _progress if sys.stderr.isatty() else _silence
-    if quick:
-        return Effort(rounds or ROUNDS_QUICK, SAMPLE_SECONDS_QUICK, told=told)
-    return Effort(rounds or ROUNDS_DEFAULT, told=told)
+    effort = Effort.slight() if quick else Effort()
+    return replace(effort, rounds=rounds or effort.rounds, told=_progress if sys.stderr.isatty() else _silence)
 
 
 def _silence(line: str) -> None:

@@ -82,7 +82,7 @@ class Endpoints:
         def leave(core: Concentrator) -> int:
             if len(member.sources) == 1 and source in member.sources and "source" in member.roles:
                 core.leave(member, "source")
-            position = member.sources.pop(source, 0)
+            position = member.end(source)
             if member.sink is not None:  # it may go on in another hub, and the sinks here have seen it so far
                 member.positions.pop(source, None)
                 member.expect(source, position)
@@ -114,14 +114,13 @@ class Endpoints:
                 return
             self.sinks = tuple(other for other in self.sinks if other is not sink)
             self.switchboard.close_arrivals()
-            wish = self._wish() if self.sinks else None
 
         def leave(core: Concentrator) -> None:
-            member.sink = wish
-            if wish is None:
-                core.leave(member, "sink")
-            else:
+            if self.sinks:  # looked at here and not before: another may have come meanwhile
+                member.sink = self._wish()
                 core.join(member, "sink", _ignore)
+            else:
+                core.leave(member, "sink")
 
         if not self.switchboard.closed:
             self.switchboard.do(leave)
@@ -138,10 +137,11 @@ class Endpoints:
         """
         sinks, batch = self.sinks, delivery.batch
         if len(sinks) == 1 and not sinks[0].queued:
-            if delivery.call and sinks[0].takes_lone(batch.format):
+            decode = sinks[0].lone_way(batch.format) if delivery.call else None
+            if decode is not None:
                 with self._lock:
                     if self.sinks is sinks:
-                        self.switchboard.open_arrivals(delivery, sinks[0])
+                        self.switchboard.open_arrivals(delivery, sinks[0], decode)
             problem = sinks[0].run(batch)
             return {sinks[0].name: problem} if problem else {}
         pending = Pending(len(sinks) + 1)

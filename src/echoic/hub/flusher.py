@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError
 from echoic.formats import Format
-from echoic.hub.outbound import batch_of_records
+from echoic.hub.outbound import BATCH_BYTES_MAX, batch_of_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from echoic.channels import SourceRun
     from echoic.hub.link import Link
     from echoic.hub.outbound import Source
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["Flusher"]
+__all__ = ["Flusher", "send_held"]
 
 TICK_SECONDS: Final = 0.0005
 TICK_SECONDS_MAX: Final = 0.1
@@ -97,7 +99,7 @@ class Flusher:
                 if now >= housekeeping:
                     housekeeping = now + HOUSEKEEPING_SECONDS
                     switchboard.tick()
-            except EchoicError:
+            except Exception:  # without this thread nothing leaves the hub any more
                 log.exception("the flusher goes on after an error")
         self._wake_end.close()
         self._wake_start.close()
@@ -109,9 +111,9 @@ class Flusher:
             return
         poll = select.poll()
         poll.register(self._wake_end, select.POLLIN)
+        self._asleep = True
         for descriptor in list(self._clogged):
             poll.register(descriptor, select.POLLOUT)
-        self._asleep = True
         seconds = seconds if self._idle else HOUSEKEEPING_SECONDS  # looked at after saying so: no wake is lost
         for descriptor, _ in poll.poll(max(1, seconds * 1000)):
             if descriptor == self._wake_end.fileno():
@@ -142,8 +144,10 @@ class Flusher:
                     groups.setdefault(source.format, []).append(source)
             elif ticks < IDLE_TICKS:
                 idle[source] = ticks + 1
-            elif source.disarm():
-                idle.pop(source, None)
+            else:
+                idle.pop(source, None)  # before it is disarmed: who submits from then on may arm it again
+                if not source.disarm():
+                    idle[source] = 0
         for format, sources in groups.items():
             for start in range(0, len(sources), GROUP_SOURCES_MAX):
                 _send_together(switchboard, format, sources[start : start + GROUP_SOURCES_MAX])
@@ -151,16 +155,28 @@ class Flusher:
 
 def _send_together(switchboard: "Switchboard", format: Format, sources: "list[Source]") -> None:
     """Send what sources have gathered in one frame if that can be, else one by one; they are held, and released."""
-    if len(sources) > 1:
-        runs: list[SourceRun] = []
-        records: list[bytes] = []
-        for source in sources:
-            run, taken = source.held()
-            runs.append(run)
-            records += taken
-        if switchboard.submit_runs(runs, batch_of_records(format, records)):
+    runs: list[SourceRun] = []
+    records: list[bytes] = []
+    for source in sources if len(sources) > 1 else ():
+        run, taken = source.held()
+        runs.append(run)
+        records += taken
+    sent = False
+    try:
+        if runs and sum(map(len, records)) <= BATCH_BYTES_MAX:
+            sent = switchboard.submit_runs(runs, batch_of_records(format, records))
+    finally:
+        if sent:
             for source, run in zip(sources, runs, strict=True):
                 source.release(run.count)
-            return
+        else:
+            send_held(sources)
+
+
+def send_held(sources: "Iterable[Source]") -> None:
+    """Let each of several sources send by itself what it has gathered; one that cannot is no matter of the others."""
     for source in sources:
-        source.send_held()
+        try:
+            source.send_held()
+        except EchoicError:
+            log.exception("%r cannot send what has gathered", source)

@@ -5,6 +5,8 @@ created here, and can serve as a name server for others. `outbound` and `inbound
 """
 
 import atexit
+import contextlib
+import os
 import sys
 import threading
 import time
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
+from weakref import WeakSet
 
 import msgspec
 import numpy
@@ -37,7 +40,7 @@ from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, Insecu
 from echoic.formats import Format, match
 from echoic.hub.channel import Channel
 from echoic.hub.endpoints import Endpoints
-from echoic.hub.flusher import Flusher
+from echoic.hub.flusher import Flusher, send_held
 from echoic.hub.inbound import Inbound
 from echoic.hub.switchboard import Switchboard
 from echoic.links import Identity, is_loopback, parse_address
@@ -121,6 +124,7 @@ class Hub:
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         atexit.register(self.close)
+        _open_hubs.add(self)
 
     def create(self, name: str, declared: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.
@@ -235,6 +239,8 @@ class Hub:
         draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
         draining.start()
         draining.join(DRAIN_SECONDS)
+        for source in list(self._sources):
+            source.abandon()
         for endpoints in list(self._endpoints.values()):
             endpoints.close(deadline - DRAIN_SECONDS / 2)
         board.do(_take_leave)
@@ -257,9 +263,20 @@ class Hub:
     ) -> None:
         self.close()
 
+    def forsake(self) -> None:
+        """Be closed without a word: this is the copy of a hub in a forked child, and its links are the parent's."""
+        self._closed = self._switchboard.closed = True
+        for source in self._sources:
+            source.abandon()
+
     def _flush_sources(self) -> None:
-        for source in list(self._sources):
-            source.close()
+        """Close the sources; one that must wait for room lets the others send first."""
+        sources = list(self._sources)
+        send_held([source for source in sources if source.hold(spare=False)])
+        self._switchboard.pump_all()
+        for source in sources:
+            with contextlib.suppress(ClosedError):  # the hub ended before there was room
+                source.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -319,6 +336,17 @@ class Hub:
 
     def __repr__(self) -> str:
         return f"<Hub at {self.address}>"
+
+
+_open_hubs: Final[WeakSet[Hub]] = WeakSet()
+
+
+def _forsake_all() -> None:
+    for hub in list(_open_hubs):
+        hub.forsake()
+
+
+os.register_at_fork(after_in_child=_forsake_all)
 
 
 @cache

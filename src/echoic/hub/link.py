@@ -13,8 +13,8 @@ reading thread stays away for a moment after the last such call, so that a serie
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from echoic.channels import RECORD_START, REPLY_BYTES, ArrivalLane, Call, Neighbour
 from echoic.errors import EchoicError
@@ -35,6 +35,9 @@ PIECES_MAX: Final = 256
 WRITE_BYTES_MAX: Final = 1024 * 1024
 log: Final = logging.getLogger("echoic.hub")
 
+LoneWay: TypeAlias = "tuple[ArrivalLane, Sink, Callable[[bytes], object]]"
+"""The short way for lone synchronous events: how they are taken, whose they are, how they are decoded."""
+
 
 class LinkEvents(Protocol):
     """What a link tells its hub."""
@@ -42,7 +45,7 @@ class LinkEvents(Protocol):
     def arrived(self, link: "Link", frame: Frame) -> None:
         """Take a frame, in order, in the thread that read it."""
 
-    def called(self, link: "Link", lane: ArrivalLane, data: bytes) -> int:
+    def called(self, link: "Link", way: LoneWay, data: bytes) -> int:
         """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""
 
     def reply(self, lane: ArrivalLane, call: int, failures: Mapping[str, str] | None) -> None:
@@ -67,8 +70,7 @@ class Link:
         self.writing: Final = threading.Lock()
         self.is_clogged = False
         self.attached_ns = 0
-        self.lane: ArrivalLane | None = None
-        self.lane_sink: Sink | None = None
+        self.lane: LoneWay | None = None
         self._outbox = neighbour.session.outbox
         self._events = events
         self._connection: Connection | None = None
@@ -153,6 +155,9 @@ class Link:
             except OSError:
                 self.is_clogged = True
                 return  # whoever reads takes what has arrived, a farewell perhaps, and then finds it broken too
+            except BaseException:
+                connection.close()  # nobody knows how much was written: the next connection tells
+                raise
             finally:
                 self.writing.release()
             if self.is_clogged:
@@ -202,8 +207,8 @@ class Link:
         """Write the only frame that waits, if it is small and nothing is in its way; tell whether that was all."""
         if not self.writing.acquire(False):
             return False
+        connection, outbox = self._connection, self._outbox
         try:
-            connection, outbox = self._connection, self._outbox
             if len(outbox) != 1 or connection is None or self._pending or connection.checked or self.is_clogged:
                 return False
             frame = outbox[0]
@@ -217,6 +222,10 @@ class Link:
                     self._pending = [memoryview(frame)[sent:]]
         except OSError:
             return False  # the long way meets the same error and tells of it
+        except BaseException:
+            if connection is not None:
+                connection.close()  # as in `pump`
+            raise
         finally:
             self.writing.release()
         return sent == size and not outbox
@@ -279,6 +288,9 @@ class Link:
                 self._reader.receive(b"")  # what is wrong behind the last whole frame is told by the next call
         except (OSError, EchoicError) as error:
             self._break(connection, str(error))
+        except BaseException:
+            self._break(connection, "whoever read it was interrupted")  # what was not counted is sent again
+            raise
 
     def _take_early(self, connection: Connection) -> None:
         """Hand over what came right behind the greeting of a connection, once. `_reading` is held."""
@@ -289,6 +301,9 @@ class Link:
                 self._hand_over(connection, early)
             except (OSError, EchoicError) as error:
                 self._break(connection, str(error))
+            except BaseException:
+                self._break(connection, "whoever read it was interrupted")
+                raise
 
     def _receive_large(self, connection: Connection, room: memoryview) -> None:
         """Receive the rest of a large frame where it belongs."""
@@ -302,15 +317,16 @@ class Link:
         """Take a lone synchronous event or answer the short way; False, and nothing done, when it is neither."""
         if len(data) == REPLY_BYTES:
             return self._events.answered(self, data)
-        lane, sink = self.lane, self.lane_sink
-        if lane is None or sink is None or len(data) < RECORD_START:
+        way = self.lane
+        if way is None or len(data) < RECORD_START:
             return False
-        call = self._events.called(self, lane, data)
+        call = self._events.called(self, way, data)
         if not call:
             return False
+        lane, sink, decode = way
         self._reading_thread = threading.get_ident()
         try:
-            problem = sink.run_lone(data)
+            problem = sink.run_lone(data, decode)
         finally:
             self._reading_thread = 0
         self._events.reply(lane, call, {sink.name: problem} if problem else None)

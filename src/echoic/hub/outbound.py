@@ -89,8 +89,7 @@ class Source:
         self._run: list[bytes] = []
         self._run_max = max(1, RUN_BYTES // (self.format.size + TEXT_BYTES_GUESS * self.format.variable))
         self._lock = threading.RLock()
-        self._lane: CallLane | None = None
-        self._lane_links: list[Link] = []
+        self._lane: tuple[CallLane, list[Link]] | None = None
         self._turn = threading.Lock()
         self._in_turn = 0
         self._later: deque[tuple[Batch, object]] = deque()
@@ -122,7 +121,9 @@ class Source:
                 self._submit_large(record)
                 return
             run.append(record)
-            if not self._armed:
+            if self._closed:
+                self._refuse_late(record)
+            elif not self._armed:
                 self._leave_or_arm()
             elif len(run) >= self._run_max:
                 self.flush()
@@ -177,6 +178,8 @@ class Source:
     def freeze(self, timeout: float = 5.0) -> SourceState:
         """Close the source when every sink has got all of its events; return what another hub needs to go on with it.
 
+        Other threads that submit meanwhile are refused.
+
         Raises:
             DeliveryError: Naming the hubs that did not confirm; the source goes on.
             ClosedError: The source was closed.
@@ -184,8 +187,12 @@ class Source:
         with self._lock:
             if self._closed:
                 raise ClosedError("the source was closed")
-            self._call(Batch.of([], self._declared), None, timeout)
             self._closed = True
+            try:
+                self._call(Batch.of([], self._declared), None, timeout)
+            except BaseException:
+                self._closed = False
+                raise
             position = self._endpoints.remove_source(self.id)
         self._open.discard(self)
         return SourceState(self._member.id, self.id, position)
@@ -195,12 +202,18 @@ class Source:
         with self._lock:
             if self._closed:
                 return
-            if not self._switchboard.closed:
-                self._take_run(wait=True)
-            self._closed = True
-        self._open.discard(self)
+            self._closed = True  # before the run is taken: what is submitted from here on is refused, not forgotten
+            try:
+                if not self._switchboard.closed:
+                    self._take_run(wait=True)
+            finally:
+                self._open.discard(self)
         if not self._switchboard.closed:
             self._endpoints.remove_source(self.id)
+
+    def abandon(self) -> None:
+        """Refuse all further events, because the hub is closed."""
+        self._closed = True
 
     def statistics(self) -> SourceStatistics:
         """Return the counts so far."""
@@ -220,7 +233,12 @@ class Source:
         """
         if spare and self._switchboard.busy(self._member):
             return False
-        return self._lock.acquire(False)
+        if self._closed or not self._lock.acquire(False):
+            return False
+        if self._closed:
+            self._lock.release()
+            return False
+        return True
 
     def release(self, sent: int) -> None:
         """Let others send again, after so many events have been sent."""
@@ -258,6 +276,18 @@ class Source:
             self._run.append(record)
             self._take_run(wait=True)
 
+    def _refuse_late(self, record: bytes) -> None:
+        """Take an event back that was submitted while the source was being closed, unless it was sent with the others.
+
+        Raises:
+            ClosedError: It was not sent.
+        """
+        with self._lock:
+            for place, waiting in enumerate(self._run):
+                if waiting is record:
+                    del self._run[place]
+                    raise ClosedError("the source was closed")
+
     def _leave_or_arm(self) -> None:
         """Send at once when nothing else left the hub a moment ago, else let events gather."""
         flusher, now = self._flusher, time.monotonic_ns()
@@ -270,13 +300,18 @@ class Source:
 
     def _take_run(self, *, wait: bool) -> None:
         """Send the run as one batch, or leave it as it is when that needs waiting which is not wanted. Lock is held."""
-        run = self._run
+        run, member = self._run, self._member
         taken = run[:]
         if not taken:
             return
-        if self._switchboard.submit(self._member, self.id, batch_of_records(self.format, taken), wait=wait):
-            del run[: len(taken)]
-            self._batches += 1
+        after = member.position(self.id) + len(taken)
+        sent: bool | None = None
+        try:
+            sent = self._switchboard.submit(member, self.id, batch_of_records(self.format, taken), wait=wait)
+        finally:
+            if sent or (sent is None and member.sources.get(self.id, 0) >= after):  # interrupted when it was sent
+                del run[: len(taken)]
+                self._batches += 1
 
     def _submit_in_turn(self, batch: Batch | None, event: object = None) -> None:
         """Send events, and hand them to the sinks in this process; a lone event is encoded only if somebody needs that.
@@ -305,7 +340,7 @@ class Source:
     def _submit_here(self, batch: Batch | None, event: object) -> None:
         with self._lock:
             self._take_run(wait=True)
-            first = self._member.sources[self.id]
+            first = self._member.position(self.id)
             if self._member.fanout.targets:
                 batch = batch if batch is not None else Batch.of((event,), self._declared)
                 self._switchboard.submit(self._member, self.id, batch)
@@ -320,10 +355,11 @@ class Source:
 
     def _call_express(self, event: object, timeout: float) -> bool:
         """Send an event the short way and wait for all sinks; tell whether that was possible."""
-        switchboard, lane, links = self._switchboard, self._lane, self._lane_links
-        if lane is None:
-            self._lane, self._lane_links = switchboard.open_lane(self._member, self.id, self.format)
+        switchboard, opened = self._switchboard, self._lane
+        if opened is None:
+            self._lane = switchboard.open_lane(self._member, self.id, self.format)
             return False
+        lane, links = opened
         for link in links:
             if link.reads_here:
                 return False
@@ -349,7 +385,7 @@ class Source:
         """
         if call.waiting:
             self._switchboard.answers(call, deadline_ns)
-        self._switchboard.core.forget_call(number)
+        self._switchboard.forget_call(number)
         if call.waiting or call.failures or failures:
             failures |= call.failures
             for sink in list(call.waiting.values()):
@@ -371,7 +407,7 @@ class Source:
         with self._take_turn() if self._endpoints.sinks and batch.count else nullcontext():
             with self._lock:
                 self._take_run(wait=True)
-                first = member.sources[self.id]
+                first = member.position(self.id)
                 number, call = switchboard.call(member, self.id, batch)
             here = None
             if self._endpoints.sinks and batch.count:

@@ -15,7 +15,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
 
 import msgspec
@@ -35,7 +35,8 @@ Handler: TypeAlias = Callable[[Any], object]
 
 QUEUE_BYTES_MAX: Final = 8 * 1024 * 1024
 PROBLEM_CHARACTERS_MAX: Final = 500
-RAISED: Final = (Exception, SystemExit)  # `sys.exit()` in a handler must not end the thread that reads
+LONE_DECODERS_MAX: Final = 512
+RAISED: Final = BaseException  # `sys.exit()`, or a panic of foreign code, must not end the thread that reads
 log: Final = logging.getLogger("echoic.hub")
 _numbers: Final = itertools.count(1)
 
@@ -107,7 +108,6 @@ class Sink:
         self._batch = batch
         self._narrow = narrow
         self._events = self._failures = self._missed = 0
-        self._lone: Callable[[bytes], object] | None = None
         self._running = threading.RLock()
         self._waiting: deque[Arrival] = deque()
         self._waiting_bytes = 0
@@ -196,25 +196,24 @@ class Sink:
             self._events += batch.count
             return self._call(handler, items)
 
-    def run_lone(self, data: bytes) -> str:
-        """Call the handler for the one event in a frame, for which `takes_lone` has found the way; else as `run`."""
+    def run_lone(self, data: bytes, decode: Callable[[bytes], object]) -> str:
+        """Call the handler for the one event in a frame, decoded as `lone_way` has found; else as `run`."""
         with self._running:
             if self.closed:
                 return ""
             self._events += 1
             try:
-                self._handler(self._lone(data))  # type: ignore[misc] # both are there
+                self._handler(decode(data))  # type: ignore[misc] # it is there
             except RAISED as error:  # a handler may raise anything, and it must not hurt the others
                 return self._failed(error)
         return ""
 
-    def takes_lone(self, format: Format) -> bool:
-        """Whether a lone event of a format can be decoded where it lies and handed to the handler at once."""
+    def lone_way(self, format: Format) -> Callable[[bytes], object] | None:
+        """Return how a lone event of a format is decoded where it lies, None if it cannot be handed over at once."""
         if self.queued or self._batch or self._handler is None:
-            return False
+            return None
         decoder = decoder_of(format if self.declared is None else self.declared)
-        self._lone = lone_decoder(decoder) if decoder.binding.format.token == format.token else None
-        return self._lone is not None
+        return lone_decoder(decoder) if decoder.binding.format.token == format.token else None
 
     def run_object(self, event: object) -> str:
         """Call the handler for one event of this very process that has the right class already."""
@@ -239,33 +238,28 @@ class Sink:
             wait: They come from this process, so that whoever submits them can be made to wait.
         """
         dropped: list[Arrival] = []
-        if self._handled_elsewhere:
-            rest = self._without_handled(arrival)
-            if rest is None:
-                arrival.done("")
-                return
-            arrival = rest
         with self._changed:
             while self.slow == "block" and wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
                 self._changed.wait()
-            if self.closed:
-                dropped.append(arrival)
-            elif self.slow == "latest":
-                dropped.extend(self._waiting)
-                self._waiting.clear()
-                self._waiting_bytes = 0
-            if not self.closed:
-                self._waiting.append(arrival)
-                self._waiting_bytes += arrival.size
+            fresh = self._without_handled(arrival) if not self.closed else None
+            if fresh is not None:
+                if self.slow == "latest":
+                    dropped.extend(self._waiting)
+                    self._waiting.clear()
+                    self._waiting_bytes = 0
+                self._waiting.append(fresh)
+                self._waiting_bytes += fresh.size
             while self.slow == "drop_oldest" and self._waiting_bytes > QUEUE_BYTES_MAX and len(self._waiting) > 1:
                 dropped.append(self._waiting.popleft())
                 self._waiting_bytes -= dropped[-1].size
             overrun = self.slow == "disconnect" and self._waiting_bytes > QUEUE_BYTES_MAX
             self._changed.notify_all()
+        if fresh is None:
+            arrival.done("")
         for old in dropped:
-            if not self.closed:
-                self.missed(Gap(0, old.source, old.first, old.first + old.batch.count - 1, f"too slow ({self.slow})"))
-            old.done("")
+            reason = f"too slow ({self.slow})"
+            self.missed(Gap(0, old.source, old.first, old.first + old.batch.count - 1, reason))
+            old.done(f"it was dropped: {reason}")
         if overrun:
             self.end("it does not keep up (disconnect)")
         if self.on_ready is not None:
@@ -317,6 +311,7 @@ class Sink:
             self.closed = True
             left = list(self._waiting)
             self._waiting.clear()
+            self._waiting_bytes = 0
             self._changed.notify_all()
         for arrival in left:
             arrival.done("")
@@ -360,6 +355,13 @@ class Sink:
                 return problem
 
     def _failed(self, error: BaseException) -> str:
+        """Note that a handler failed, and return how.
+
+        Raises:
+            KeyboardInterrupt: It was not the handler that failed, but its program that is interrupted.
+        """
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise error
         self._failures += 1
         log.error("the handler %s of %s failed", self.name, self._endpoints.member.name, exc_info=error)
         try:
@@ -378,7 +380,7 @@ class Sink:
         return f"<Sink {self.name} of {self._endpoints.member.id}>"
 
 
-@cache
+@lru_cache(maxsize=LONE_DECODERS_MAX)
 def lone_decoder(decoder: Decoder) -> Callable[[bytes], object] | None:
     """Return a function from the frame of a lone synchronous event to the event, None when there is no short way."""
     single, decode = decoder.single, decoder.decode

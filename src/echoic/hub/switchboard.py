@@ -44,7 +44,8 @@ from echoic.errors import (
     UnreachableError,
 )
 from echoic.formats import Format
-from echoic.hub.link import Link
+from echoic.hub.hello import HELLO_SECONDS, greet
+from echoic.hub.link import Link, LoneWay
 from echoic.links import Connection, Identity, Listener, dial
 from echoic.wire import Batch, Frame, FrameReader, Hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Deliveries", "Switchboard"]
 
-HELLO_SECONDS: Final = 5.0
 REQUEST_SECONDS: Final = 15.0
 SETTLED_NS: Final = 2_000_000_000
 CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
@@ -140,6 +140,8 @@ class Switchboard:
                     return False
                 if self.closed:
                     raise ClosedError("the hub was closed while events waited for room")
+                if self._makes_room_itself(member):
+                    break
                 self._waiting_for_room += 1
                 self._room.wait(ROOM_SECONDS)
                 self._waiting_for_room -= 1
@@ -148,6 +150,17 @@ class Switchboard:
         for act in todo:
             act()
         return True
+
+    def _makes_room_itself(self, member: Member) -> bool:
+        """Whether waiting for room would be for ever: this thread is in a handler of the link by which it is granted.
+
+        Such events pass, as messages do; a peer that does not take them in the end is given up (`Session.overrun`).
+        """
+        for hub, target in member.fanout.targets.items():
+            link = self._links.get(hub)
+            if link is not None and link.reads_here and (target.credit <= 0 or link.neighbour.full):
+                return True
+        return False
 
     def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
         """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
@@ -176,11 +189,11 @@ class Switchboard:
             act()
         return number, call
 
-    def open_lane(self, member: Member, source: int, format: Format) -> tuple[CallLane | None, list[Link]]:
-        """Return a lane for synchronous events of a source, if one can be used now, and the links it takes."""
+    def open_lane(self, member: Member, source: int, format: Format) -> tuple[CallLane, list[Link]] | None:
+        """Return a lane for synchronous events of a source and the links it takes, if one can be used now."""
         with self.lock:
             lane = CallLane.open(member, source, format, self.core.neighbours)
-            return lane, [self._links[hub] for hub in lane.hubs] if lane is not None else []
+            return (lane, [self._links[hub] for hub in lane.hubs]) if lane is not None else None
 
     def call_express(self, lane: CallLane, record: bytes) -> tuple[int, Call] | None:
         """Post a synchronous event on a lane, for the caller to pump; None when that cannot be used any more."""
@@ -193,19 +206,24 @@ class Switchboard:
             core.calls[number] = call
         return number, call
 
-    def open_arrivals(self, delivery: Delivery, sink: "Sink") -> None:
+    def open_arrivals(self, delivery: Delivery, sink: "Sink", decode: Callable[[bytes], object]) -> None:
         """Take the synchronous events that follow one the short way, until the channel's sinks change."""
         with self.lock:
             link = self._links.get(delivery.hub)
             if link is not None:
                 lane = ArrivalLane(link.neighbour, delivery.member, delivery.number, delivery.batch.format)
-                link.lane, link.lane_sink = lane, sink
+                link.lane = (lane, sink, decode)
 
     def close_arrivals(self) -> None:
         """Take synchronous events the long way: the sinks of a channel are about to change."""
         with self.lock:
             for link in self._links.values():
                 link.lane = None
+
+    def forget_call(self, number: int) -> None:
+        """Wait no longer for the answers to a synchronous event."""
+        with self.lock:
+            self.core.forget_call(number)
 
     def answers(self, call: Call, deadline_ns: int) -> None:
         """Wait until all hubs have answered a call, or it is too late."""
@@ -304,7 +322,7 @@ class Switchboard:
     def busy(self, member: Member) -> bool:
         """Whether a link that the channel's events take is clogged, so that they may as well gather."""
         links = self._links
-        return any(hub in links and links[hub].is_clogged for hub in member.fanout.targets)
+        return any((link := links.get(hub)) is not None and link.is_clogged for hub in member.fanout.targets)
 
     def written(self) -> bool:
         """Whether all frames have been handed to the network."""
@@ -350,10 +368,10 @@ class Switchboard:
         if deliveries:
             self._deliver(deliveries)
 
-    def called(self, link: Link, lane: ArrivalLane, data: bytes) -> int:
+    def called(self, link: Link, way: LoneWay, data: bytes) -> int:
         """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""
-        with self.lock:
-            return lane.take(data) if self._links.get(link.hub) is link else 0
+        with self.lock:  # under which ways are closed: sinks that have come meanwhile must not be left out
+            return way[0].take(data) if link.lane is way and self._links.get(link.hub) is link else 0
 
     def reply(self, lane: ArrivalLane, call: int, failures: Mapping[str, str] | None) -> None:
         """Answer a lone synchronous event."""
@@ -373,7 +391,7 @@ class Switchboard:
             if call is not None:
                 call.waiting.pop(link.hub, None)
                 if not call.waiting:
-                    del calls[number]
+                    calls.pop(number, None)
         return True
 
     def broke(self, link: Link) -> None:
@@ -495,7 +513,7 @@ class Switchboard:
         )
         reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
         try:
-            early = _greet(connection, greeting, reader)
+            early = greet(connection, greeting, reader)
             reader.payload_bytes_max = PAYLOAD_BYTES_MAX
             self._adopt(connection, greeting, reader, early)
         except (EchoicError, OSError):
@@ -562,36 +580,3 @@ class Switchboard:
                 self.broke(link)  # a peer that dials again some time later has lost the connection
         with self.lock:
             return self.core.known(hub)
-
-
-def _greet(connection: Connection, greeting: Greeting, reader: FrameReader) -> list[Frame]:
-    """Exchange greetings; return frames that came right behind them.
-
-    Raises:
-        EchoicError: The peer does not know how to greet, or takes too long.
-        OSError: The connection broke.
-    """
-    deadline = time.monotonic() + HELLO_SECONDS
-    _say(connection, greeting.opening, deadline)
-    frames: list[Frame] = []
-    while not greeting.done:
-        if not frames:
-            data = connection.receive()
-            if data == b"" or time.monotonic() > deadline:
-                raise UnreachableError(
-                    f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello"
-                )
-            frames = reader.receive(data or b"")
-        else:
-            _say(connection, greeting.receive(frames.pop(0)), deadline)
-    return frames
-
-
-def _say(connection: Connection, data: bytes, deadline: float) -> None:
-    while data:
-        sent = connection.send([data])
-        data = data[sent:]
-        if data:
-            connection.writable(100)
-            if time.monotonic() > deadline:
-                raise UnreachableError(f"{connection.peer} does not listen to a hello")

@@ -20,6 +20,7 @@ from echoic.testing.bench import (
     interleave,
     time_call,
 )
+from echoic.testing.bench.processes import children
 
 SETUP = Setup("100 B")
 
@@ -81,6 +82,29 @@ def test_a_sample_has_as_many_operations_as_fill_it() -> None:
     journal = Journal()
     interleave(entered([journal.contender("a", 0.001)], "x", SETUP), Effort(rounds=1, sample_seconds=0.05))
     assert 20 <= journal.counts[-1] <= 60
+
+
+def test_a_sample_has_at_least_as_many_operations_as_are_asked_for() -> None:
+    journal = Journal()
+    several = [journal.contender("slow", 0.001), journal.contender("fast", 0.00001)]
+    interleave(entered(several, "x", SETUP), Effort(rounds=1, sample_seconds=0.01), operations_min=40)
+    fewest, most = sorted(journal.counts[-2:])
+    assert fewest == 40 < most
+
+
+@pytest.mark.skipif(children() is None, reason="the kernel does not tell")
+def test_processor_time_is_what_was_worked_and_not_what_was_slept() -> None:
+    samples = interleave(entered([Journal().contender("a", 0.001)], "x", SETUP), Effort(rounds=3, sample_seconds=0.02))
+    (slept,), (worked,) = samples.seconds.values(), samples.worked().seconds.values()
+    assert len(worked) == len(slept) == 3
+    assert all(0 <= each < 0.001 for each in worked)
+
+
+def test_a_slight_effort_is_less_than_the_usual_one() -> None:
+    slight, usual = Effort.slight(), Effort()
+    assert slight.rounds < usual.rounds
+    assert slight.sample_seconds < usual.sample_seconds
+    assert (slight.turns_min, usual.turns_min) == (20, 100)
 
 
 def test_an_error_in_one_session_closes_all() -> None:

@@ -17,7 +17,9 @@ from echoic.testing.bench import (
     pipeline,
     round_trip,
 )
-from echoic.testing.bench.raw import RAW_TCP
+from echoic.testing.bench.hubs import ECHOIC_IN_TURN
+from echoic.testing.bench.processes import children
+from echoic.testing.bench.raw import RAW_TCP, RAW_TCP_PACKED
 
 pytestmark = pytest.mark.system
 
@@ -25,10 +27,11 @@ EFFORT = Effort(rounds=1, sample_seconds=0.002)
 QUESTIONS = (round_trip, one_way, fan_out, pipeline, channels, bandwidth)
 
 
-def test_a_question_may_be_asked_of_raw_sockets_alone() -> None:
+def test_a_question_may_be_asked_of_raw_sockets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bandwidth, "SIZES", ("100 KB",))
     report = bandwidth.measure(EFFORT, [RAW_TCP])
     (table,) = report.tables
-    assert (table.cases, tuple(table.columns)) == ([RAW_TCP.name], bandwidth.SIZES)
+    assert (table.cases, table.columns) == ([RAW_TCP.name], ["100 KB"])
     assert report.claims == []
 
 
@@ -37,6 +40,35 @@ def test_every_question_has_echoic_and_a_physical_limit() -> None:
         names = [contender.name for contender in question.CONTENDERS]
         assert "echoic" in names
         assert any(name.startswith("raw") for name in names)
+
+
+def test_each_of_several_sinks_may_have_a_channel_of_its_own_and_be_called_in_turn() -> None:
+    samples = interleave(entered([ECHOIC_IN_TURN], "2", Setup("100 B", synchronous=True, sinks=2)), EFFORT)
+    assert [len(each) for each in samples.seconds.values()] == [EFFORT.rounds]
+    assert entered([ECHOIC_IN_TURN], "2", Setup("100 B", sinks=2)) == {}
+
+
+@pytest.mark.skipif(children() is None, reason="the kernel does not tell")
+def test_a_pipeline_is_told_in_elapsed_time_and_in_processor_time_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "LENGTHS", (1, 2))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    report = pipeline.measure(EFFORT, [RAW_TCP_PACKED])
+    elapsed, worked, *batches = report.tables
+    assert [elapsed.title, worked.title] == [
+        pipeline.EVENTS_TITLE,
+        f"{pipeline.EVENTS_TITLE}, processor time per stage",
+    ]
+    assert elapsed.columns == worked.columns == ["1", "2"]
+    assert all(not table.cases for table in batches)
+    assert "3 processes share 2 processors" in report.remarks[0]
+
+
+@pytest.mark.skipif(children() is None, reason="the kernel does not tell")
+def test_every_channel_gets_as_many_events_as_the_effort_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "CHANNELS", (1, 16))
+    report = channels.measure(Effort(rounds=1, sample_seconds=0.002, turns_min=50), [RAW_TCP_PACKED])
+    assert [table.title for table in report.tables] == [channels.TITLE, channels.WORK_TITLE]
+    assert "at least 800 events, 50 for each of 16 channels" in report.remarks[0]
 
 
 def test_names_of_contenders_are_their_own() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from echoic.testing.bench import Claim, Report, Samples, Spread, Table, Unit
+from echoic.testing.bench import Claim, Report, Samples, Spread, Table, Unit, fan_out
 
 SAMPLES = Samples(
     {
@@ -56,6 +56,25 @@ def test_cases_and_columns_keep_the_order_in_which_they_were_entered() -> None:
 def test_a_number_may_be_computed_from_several_cells_of_each_round() -> None:
     found = SAMPLES.rounds(lambda one, many: many - one, ("raw tcp", "100 B"), ("echoic", "100 B"))
     assert found.median == pytest.approx(20e-6)
+
+
+def test_processor_time_may_be_shared_out_among_stages() -> None:
+    cells = {("echoic", "1"): [2e-6, 4e-6], ("echoic", "5"): [10e-6, 25e-6]}
+    worked = Samples({}, cells).worked({"1": 1, "5": 5})
+    assert worked.seconds["echoic", "1"] == [2e-6, 4e-6]
+    assert worked.seconds["echoic", "5"] == pytest.approx([2e-6, 5e-6])
+
+
+def test_joined_samples_have_the_processor_time_of_both() -> None:
+    one, other = Samples({("a", "x"): [1.0]}, {("a", "x"): [0.5]}), Samples({("a", "y"): [2.0]}, {("a", "y"): [1.5]})
+    joined = one.joined(other)
+    assert joined.seconds == {("a", "x"): [1.0], ("a", "y"): [2.0]}
+    assert joined.worked().seconds == {("a", "x"): [0.5], ("a", "y"): [1.5]}
+
+
+def test_a_further_sink_is_held_to_one_of_as_many_calls_in_turn() -> None:
+    seconds = {("echoic", "1"): [10e-6], ("echoic", "8"): [45e-6], ("echoic, one after the other", "8"): [80e-6]}
+    assert fan_out.further_sink(Samples(seconds)).median == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

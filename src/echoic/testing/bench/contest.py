@@ -10,7 +10,8 @@ a number of operations and says how many seconds one took; closing it stops the 
     ...
 
 Everything that is to be compared is open at once and takes turns, because the machine is never calm: what disturbs it
-disturbs all. Only one session works at a time.
+disturbs all. Only one session works at a time. With every sample goes the processor time that it took in all processes
+of its contender, see `processes`.
 """
 
 import gc
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from echoic.testing.bench.placement import Placement, place
+from echoic.testing.bench.processes import children, processor_seconds
 from echoic.testing.bench.results import Cell, Samples
 
 __all__ = ["Contender", "Effort", "Session", "Setup", "entered", "entered_throughout", "interleave", "time_call"]
@@ -76,6 +78,7 @@ class Effort:
     Attributes:
         rounds: Samples of each case.
         sample_seconds: How long one sample takes, about.
+        turns_min: How many events each of several channels gets in one sample, at least.
         seed: Decides the order within each round.
         placement: On which processors.
         told: Called with what is about to happen.
@@ -83,6 +86,7 @@ class Effort:
 
     rounds: int = 7
     sample_seconds: float = 0.3
+    turns_min: int = 100
     seed: int = 0
     placement: Placement = Placement.FREE
     told: Callable[[str], object] = field(default=lambda _: None)
@@ -91,34 +95,69 @@ class Effort:
         if self.rounds < 1 or self.sample_seconds <= 0:
             raise ValueError(f"cannot measure {self.rounds} rounds of {self.sample_seconds} seconds")
 
+    @classmethod
+    def slight(cls) -> "Effort":
+        """Return the effort that shows that it works, and not how fast it is."""
+        return cls(rounds=3, sample_seconds=0.03, turns_min=20)
+
     def placed(self, placement: Placement) -> "Effort":
         """Return the same effort in another place."""
         return replace(self, placement=placement)
 
 
-def interleave(entries: Mapping[Cell, tuple[Contender, Setup]], effort: Effort) -> Samples:
-    """Open all entries, let them take turns, and return the samples."""
+@dataclass(frozen=True, slots=True)
+class _Entrant:
+    """A session with the processes that work for it, or None where that is not known."""
+
+    session: Session
+    processes: frozenset[int] | None
+
+    @classmethod
+    def opened(cls, contender: Contender, setup: Setup, stack: ExitStack) -> "_Entrant":
+        before = children()
+        session = stack.enter_context(contender.open(setup))
+        after = children()
+        return cls(session, None if before is None or after is None else after - before)
+
+    def sample(self, count: int) -> tuple[float, float | None]:
+        """Return elapsed and processor seconds of one operation."""
+        if self.processes is None:
+            return self.session(count), None
+        before = processor_seconds(self.processes)
+        seconds = self.session(count)
+        return seconds, (processor_seconds(self.processes) - before) / count
+
+
+def interleave(entries: Mapping[Cell, tuple[Contender, Setup]], effort: Effort, *, operations_min: int = 1) -> Samples:
+    """Open all entries, let them take turns, and return the samples, each of `operations_min` operations at least."""
     with place(effort.placement), ExitStack() as stack:
-        sessions = {}
+        entrants = {}
         for (case, column), (contender, setup) in entries.items():
             effort.told(f"starting {case}, {column}")
-            sessions[case, column] = stack.enter_context(contender.open(setup))
-        counts = {cell: _calibrate(session, effort.sample_seconds) for cell, session in sessions.items()}
+            entrants[case, column] = _Entrant.opened(contender, setup, stack)
+        counts = {
+            cell: max(operations_min, _calibrate(each.session, effort.sample_seconds))
+            for cell, each in entrants.items()
+        }
         gc.collect()
         # What all contenders together have built up must not be searched again and again in everybody's samples.
         gc.freeze()
         stack.callback(gc.unfreeze)
-        return _take_turns(sessions, counts, effort)
+        return _take_turns(entrants, counts, effort)
 
 
-def _take_turns(sessions: Mapping[Cell, Session], counts: Mapping[Cell, int], effort: Effort) -> Samples:
-    samples: dict[Cell, list[float]] = {cell: [] for cell in sessions}
+def _take_turns(entrants: Mapping[Cell, _Entrant], counts: Mapping[Cell, int], effort: Effort) -> Samples:
+    elapsed: dict[Cell, list[float]] = {cell: [] for cell in entrants}
+    processor: dict[Cell, list[float]] = {cell: [] for cell, each in entrants.items() if each.processes is not None}
     chance = random.Random(effort.seed)
     for number in range(effort.rounds):
         effort.told(f"round {number + 1} of {effort.rounds}")
-        for cell in chance.sample(list(sessions), len(sessions)):
-            samples[cell].append(sessions[cell](counts[cell]))
-    return Samples(samples)
+        for cell in chance.sample(list(entrants), len(entrants)):
+            seconds, spent = entrants[cell].sample(counts[cell])
+            elapsed[cell].append(seconds)
+            if spent is not None:
+                processor[cell].append(spent)
+    return Samples(elapsed, processor)
 
 
 def _calibrate(session: Session, sample_seconds: float) -> int:

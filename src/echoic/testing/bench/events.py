@@ -207,7 +207,8 @@ class Payload:
         """
         if self.dtype is None:
             raise ValueError(f"{self.declared.__name__} has no records of fixed size")
-        made = numpy.zeros(count, self.dtype)
+        # Memory that nobody has written to is one page of zeros, again and again, which reads faster than any other.
+        made = numpy.full(count, 1, self.dtype)
         made["sequence"] = numpy.arange(count)
         return made
 

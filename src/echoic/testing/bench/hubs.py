@@ -1,6 +1,7 @@
 """echoic itself, used as its users use it: a hub in every process, events submitted to channels, handlers that count.
 
     fan-out    this process creates the channel and is the source; each sink opens it by its id
+    in turn    a channel for each sink, and a submit to each: what a program does that knows no channels with many sinks
     pipeline   each stage creates the channel it listens to, and is a source of the next stage's
     channels   as many as asked for, all between the same two hubs, taking turns
 
@@ -29,7 +30,7 @@ from echoic.testing.bench.peers import Peer, join, start_chain, start_peers, tim
 if TYPE_CHECKING:
     from echoic import Batch, Channel, Hub, Source
 
-__all__ = ["ECHOIC", "ECHOIC_TCP", "Memory", "measure_memory"]
+__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "Memory", "measure_memory"]
 
 SINK, STAGE, MEMORY = (f"{__name__}:{name}" for name in ("sink", "stage", "weigh"))
 WARMING_CHANNELS = 64
@@ -37,7 +38,7 @@ BLOCK_BYTES_MIN = 32_768
 
 
 @contextmanager
-def _open(setup: Setup, *, links: str | None) -> Iterator[Session]:
+def _open(setup: Setup, *, links: str | None, in_turn: bool = False) -> Iterator[Session]:
     from echoic import Hub
 
     variables = {} if links is None else {"ECHOIC_LINKS": links}
@@ -45,7 +46,7 @@ def _open(setup: Setup, *, links: str | None) -> Iterator[Session]:
         before = _tcp_connections()
         with _environment(variables):
             hub = stack.enter_context(Hub())
-            opened = _open_stages if setup.stages > 1 else _open_sinks
+            opened = _open_stages if setup.stages > 1 else partial(_open_sinks, in_turn=in_turn)
             sources, peers = opened(hub, setup, variables, stack)
             session = _joined(sources, peers, setup)
         if links == "tcp" and before is not None and _tcp_connections() == before:
@@ -55,6 +56,9 @@ def _open(setup: Setup, *, links: str | None) -> Iterator[Session]:
 
 ECHOIC = Contender("echoic", partial(_open, links=None))
 ECHOIC_TCP = Contender("echoic tcp", partial(_open, links="tcp"))
+ECHOIC_IN_TURN = Contender(
+    "echoic, one after the other", partial(_open, links=None, in_turn=True), lambda setup: setup.synchronous
+)
 
 
 @contextmanager
@@ -100,11 +104,13 @@ def _declared(setup: Setup) -> object:
 
 
 def _open_sinks(
-    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack
+    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack, *, in_turn: bool
 ) -> "tuple[list[Source], list[Peer]]":
-    channels = [hub.create(f"bench-{number}", _declared(setup)) for number in range(setup.channels)]
-    argument: Argument = {"prefix": channels[0].id.removesuffix("0")}
-    peers = stack.enter_context(start_peers(SINK, setup, [argument] * setup.sinks, variables))
+    number_of_channels = setup.sinks if in_turn else setup.channels
+    channels = [hub.create(f"bench-{number}", _declared(setup)) for number in range(number_of_channels)]
+    prefix = channels[0].id.removesuffix("0")
+    arguments: list[Argument] = [{"prefix": prefix, "first": number if in_turn else 0} for number in range(setup.sinks)]
+    peers = stack.enter_context(start_peers(SINK, setup, arguments, variables))
     for peer in peers:
         peer.address()
     return [channel.source() for channel in channels], peers
@@ -120,15 +126,29 @@ def _open_stages(
 def _joined(sources: "Sequence[Source]", peers: Sequence[Peer], setup: Setup) -> Session:
     payload = PAYLOADS[setup.payload]
     if setup.synchronous:
-        events, submit_sync = cycle(payload.events()), sources[0].submit_sync
-        join(peers, lambda _: submit_sync(next(events)))
-        return time_call(lambda: submit_sync(next(events)))
+        call = _call(sources, payload.events())
+        join(peers, lambda _: call())
+        return time_call(call)
     if setup.batch:
         submit = partial(_submit_batches, sources[0], payload.records(setup.batch))
     else:
         submit = partial(_submit_events, sources, payload.events())
     join(peers, submit)
     return time_counted(peers, submit)
+
+
+def _call(sources: "Sequence[Source]", events: Sequence[object]) -> Callable[[], object]:
+    """Return what submits one event and waits for it; to several sources one after the other."""
+    turns = cycle(events)
+    submit_sync, *further = [source.submit_sync for source in sources]
+
+    def call_in_turn() -> None:
+        event = next(turns)
+        submit_sync(event)
+        for each in further:
+            each(event)
+
+    return call_in_turn if further else lambda: submit_sync(next(turns))
 
 
 def _submit_events(sources: "Sequence[Source]", events: Sequence[object], count: int) -> None:
@@ -150,8 +170,9 @@ def sink(control: Control, setup: Setup, argument: Argument) -> None:
     """Subscribe to every channel and count; this runs in the peer."""
     from echoic import Hub
 
+    first = int(str(argument["first"]))
     with Hub() as hub:
-        for number in range(setup.channels):
+        for number in range(first, first + setup.channels):
             channel = hub.open(f"{argument['prefix']}{number}", _declared(setup))
             _subscribe(channel, setup, _counting(control, setup))
         control.ready()

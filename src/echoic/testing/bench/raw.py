@@ -79,7 +79,7 @@ RAW_UNIX_PACKED = Contender(f"raw unix, packed by {PACKED}", partial(_open, unix
 def _message(setup: Setup) -> bytes:
     payload = PAYLOADS[setup.payload]
     size_bytes = payload.dtype.itemsize if setup.batch and payload.dtype is not None else payload.size_bytes
-    return bytes(size_bytes)
+    return b"\1" * size_bytes  # written to, for the reason given in `Payload.records`
 
 
 def _call(sockets: Sequence[socket.socket], message: bytes) -> None:

@@ -9,7 +9,7 @@ always seconds per operation; a table only chooses the unit in which they are sh
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from echoic.testing.bench.spread import Spread
@@ -30,9 +30,15 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Seconds per operation: for each case and column one sample per round."""
+    """Seconds per operation: for each case and column one sample per round.
+
+    Attributes:
+        seconds: What elapsed.
+        processor_seconds: What it took of the processors, all processes together, as far as that is known.
+    """
 
     seconds: Mapping[Cell, Sequence[float]]
+    processor_seconds: Mapping[Cell, Sequence[float]] = field(default_factory=dict)
 
     def ratios(self, mine: Cell, other: Cell) -> list[float]:
         """Return how much longer `mine` takes than `other`, round by round."""
@@ -44,7 +50,21 @@ class Samples:
 
     def joined(self, other: "Samples") -> "Samples":
         """Return the samples of both; a cell that both have is the other's."""
-        return Samples({**self.seconds, **other.seconds})
+        return Samples({**self.seconds, **other.seconds}, {**self.processor_seconds, **other.processor_seconds})
+
+    def worked(self, shares: Mapping[str, int] | None = None) -> "Samples":
+        """Return samples of processor time in place of elapsed time.
+
+        Args:
+            shares: For each column, by how many to divide it.
+        """
+        divisors = shares or {}
+        return Samples(
+            {
+                (case, column): [each / divisors.get(column, 1) for each in seconds]
+                for (case, column), seconds in self.processor_seconds.items()
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
