@@ -152,7 +152,7 @@ def draw_lines(path: Path, title: str, panels: Sequence[Line]) -> None:
 
 
 def _draw_panel(axes: "Axes", panel: Line) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     table = panel.table
     axes.set_title(panel.heading, loc="left", fontsize=9)
@@ -163,6 +163,7 @@ def _draw_panel(axes: "Axes", panel: Line) -> None:
     axes.set_xticks(panel.places, panel.columns)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

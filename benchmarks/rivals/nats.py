@@ -1,7 +1,8 @@
 """NATS: its server as a process of its own, and nats-py, which is asyncio; request/reply for round trips.
 
 Each session has an event loop that runs in the thread that measures, so that no event changes threads. The times of
-round trips are taken inside the loop: entering and leaving it is not held against NATS.
+round trips are taken inside the loop: entering and leaving it is not held against NATS. Many channels have one
+subscription with a wildcard, which looks the callback up by the subject: each subscription has a task of its own.
 """
 
 import asyncio
@@ -40,6 +41,8 @@ __all__ = ["CONTENDERS"]
 SINK = f"{__name__}:sink"
 START_SECONDS_MAX = 10.0
 WAITING_MAX, WAITING_BYTES_MAX = 10_000_000, 1 << 30
+
+Handler = Callable[[Msg], Coroutine[None, None, None]]
 
 
 @contextmanager
@@ -138,21 +141,25 @@ async def _serve(control: Control, setup: Setup, url: str, number: int) -> None:
     client = await _connect(url)
     handler = _handler(client, control, setup, number)
     if setup.synchronous:
-        subjects = [f"call.{number}"]
+        subject = f"call.{number}"
+    elif setup.channels > 1:
+        subject, handler = "stage.0.*", _by_subject(dict.fromkeys(_subjects(setup, 0), handler))
     else:
-        subjects = _subjects(setup, number if setup.stages > 1 else 0)
-    for subject in subjects:
-        await client.subscribe(
-            subject, cb=handler, pending_msgs_limit=WAITING_MAX, pending_bytes_limit=WAITING_BYTES_MAX
-        )
+        (subject,) = _subjects(setup, number if setup.stages > 1 else 0)
+    await client.subscribe(subject, cb=handler, pending_msgs_limit=WAITING_MAX, pending_bytes_limit=WAITING_BYTES_MAX)
     await client.flush()
     control.ready()
     await asyncio.Event().wait()
 
 
-def _handler(
-    client: Client, control: Control, setup: Setup, number: int
-) -> Callable[[Msg], Coroutine[None, None, None]]:
+def _by_subject(handlers: dict[str, Handler]) -> Handler:
+    async def pick(message: Msg) -> None:
+        await handlers[message.subject](message)
+
+    return pick
+
+
+def _handler(client: Client, control: Control, setup: Setup, number: int) -> Handler:
     codec, handle = Codec(setup), control.tally.event
     decode, encode = codec.decode, codec.encode
 

@@ -1,7 +1,9 @@
 """Zenoh: peers that are told each other's address, without scouting and without a router.
 
 Round trips as in its own example `z_ping`: a ping and a pong topic, both express, answered in the callback. One way
-with its default batching and with congestion control that blocks, so that nothing is dropped.
+with its default batching and with congestion control that blocks, so that nothing is dropped. Many channels have one
+subscriber with a wildcard, which looks the callback up by the key: each subscriber has a thread, and 4096 of them took
+50 to 280 us per event instead of 2.
 """
 
 import json
@@ -99,8 +101,12 @@ def sink(control: Control, setup: Setup, argument: Argument) -> None:
     key = f"stage/{port}" if setup.stages > 1 else "ping"
     session = _open(at, [str(argument["next_at"])] if "next_at" in argument else [])
     handler = _handler(session, control, setup, argument)
-    kept = [session.declare_subscriber(f"{key}/{number}", handler) for number in range(setup.channels)]
-    control.ready(at=at, port=port, subscriptions=len(kept))
+    if setup.channels > 1:
+        handlers = {f"{key}/{number}": handler for number in range(setup.channels)}
+        kept = session.declare_subscriber(f"{key}/*", lambda sample: handlers[str(sample.key_expr)](sample))
+    else:
+        kept = session.declare_subscriber(f"{key}/0", handler)
+    control.ready(at=at, port=port, key=str(kept.key_expr))
     control.wait()
 
 

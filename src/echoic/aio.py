@@ -10,11 +10,14 @@ own pool; what does not is called as it is. Events come by the queue of a sink, 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
 from typing import Any, Final, Self
 
 from echoic import hub as blocking
 from echoic.channels import ChannelCounts, ChannelEntry, Gap
+from echoic.errors import EchoicError
 from echoic.links import Identity
 
 __all__ = ["Channel", "Events", "Hub", "Source"]
@@ -29,11 +32,14 @@ class Hub:
         *,
         names: str | Sequence[str] = (),
         name: str = "",
+        advertise: str = "",
         identity: Identity | None = None,
         insecure: bool = False,
     ) -> None:
         """Start listening; the arguments and errors are those of `echoic.Hub`."""
-        self.blocking: Final = blocking.Hub(listen, names=names, name=name, identity=identity, insecure=insecure)
+        self.blocking: Final = blocking.Hub(
+            listen, names=names, name=name, advertise=advertise, identity=identity, insecure=insecure
+        )
         self.address: Final = self.blocking.address
 
     async def create(self, name: str, declared: object | None = None) -> "Channel":
@@ -86,10 +92,9 @@ class Channel:
     ) -> "asyncio.Task[None]":
         """Await a coroutine function for every event, one after the other; cancel the task that is returned to end it.
 
-        An exception of the handler ends the task, and is what awaiting it raises.
+        An exception of the handler ends the task, and is what awaiting it raises; a synchronous submitter is told too.
         """
-        events = self.events(declared, batch=batch, slow=slow, on_gap=on_gap)
-        await events.begin()
+        events = await self.events(declared, batch=batch, slow=slow, on_gap=on_gap).__aenter__()
 
         async def follow() -> None:
             async with events:
@@ -119,21 +124,25 @@ class Events:
 
     def __init__(self, subscribe: Callable[[], blocking.Events]) -> None:
         self._subscribe = subscribe
-        self._events: blocking.Events | None = None
+        self._beginning: asyncio.Task[blocking.Events] | None = None
         self._ready = asyncio.Event()
 
     async def begin(self) -> blocking.Events:
-        """Subscribe, unless that has been done."""
-        if self._events is None:
-            self._events = events = await asyncio.to_thread(self._subscribe)
-            loop, ready = asyncio.get_running_loop(), self._ready
+        """Subscribe, unless that has been done. If cancelled, the next call goes on with it, and `close` ends it."""
+        if self._beginning is None:
+            self._beginning = asyncio.create_task(self._begin())
+        return await asyncio.shield(self._beginning)
 
-            def wake() -> None:
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(ready.set)
+    async def _begin(self) -> blocking.Events:
+        events = await asyncio.to_thread(self._subscribe)
+        loop, ready = asyncio.get_running_loop(), self._ready
 
-            events.sink.on_ready = wake
-        return self._events
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                loop.call_soon_threadsafe(ready.set)
+
+        events.sink.on_ready = wake
+        return events
 
     def __aiter__(self) -> "Events":
         return self
@@ -150,14 +159,24 @@ class Events:
 
     async def close(self) -> None:
         """End the subscription."""
-        if self._events is not None:
-            await asyncio.to_thread(self._events.close)
+        if self._beginning is not None:
+            with contextlib.suppress(EchoicError):  # whoever began has been told that nothing was subscribed
+                events = await asyncio.shield(self._beginning)
+                await asyncio.to_thread(events.close)
 
     async def __aenter__(self) -> Self:
-        await self.begin()
+        try:
+            await self.begin()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            (await self.begin()).fail(error)
         await self.close()
 
 

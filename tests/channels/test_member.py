@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from echoic.channels import Call, ChannelId, Gap, Member, SinkHub
 from echoic.channels.member import OWED_MAX, POSITIONS_MAX
 from echoic.channels.messages import Bind
-from echoic.errors import MalformedFrameError
+from echoic.errors import ClosedError, MalformedFrameError
 
 SOURCE = 77
 
@@ -147,5 +147,5 @@ def test_the_roles_that_the_manager_has_yet_to_confirm_are_told_in_order() -> No
     assert list(member.lacking()) == ["sink", "source"]
     member.joined = frozenset({"sink"})
     assert list(member.lacking()) == ["source"]
-    with pytest.raises(KeyError):
+    with pytest.raises(ClosedError):
         member.pass_over(1, 1)

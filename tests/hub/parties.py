@@ -10,7 +10,7 @@ from echoic import Hub, event, float64, int64
 if TYPE_CHECKING:
     from echoic.channels import Gap
 
-__all__ = ["Collector", "Quote", "StartHub", "Tick", "Trade", "WideTrade", "eventually", "trade"]
+__all__ = ["Collector", "Note", "Quote", "StartHub", "Tick", "Trade", "WideTrade", "eventually", "trade"]
 
 PATIENCE_SECONDS = 30.0
 
@@ -51,6 +51,14 @@ class Tick:
 
     producer: int64
     number: int64
+
+
+@event
+class Note:
+    """Of any size."""
+
+    number: int64
+    text: str
 
 
 def trade(number: int) -> Trade:

@@ -1,25 +1,23 @@
 """Faults that a review has found: each test failed before its fault was mended."""
 
-import os
+# ruff: noqa: SLF001 - what would happen by chance, once in a million, is made to happen
+
+import atexit
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
-from echoic import Hub, int64
+from echoic import Hub
 from echoic.errors import ClosedError, DeliveryError
-from echoic.formats import event
 from echoic.hub.outbound import Source
-from tests.hub.parties import Collector, Quote, StartHub, Tick, Trade, WideTrade, eventually, trade
-
-
-@event
-class Note:
-    number: int64
-    text: str
+from tests.hub.parties import Collector, Note, Quote, StartHub, Tick, Trade, WideTrade, eventually, trade
 
 
 class Panic(BaseException):
@@ -35,17 +33,16 @@ def run_script(text: str) -> str:
     return done.stdout + done.stderr
 
 
-def core_of(hub: Hub) -> object:
+def core_of(hub: Hub) -> Any:
     return hub._switchboard.core
 
 
 def test_lone_events_of_two_types_do_not_mix_in_one_sink(start_hub: StartHub) -> None:
-    there, here = start_hub(), start_hub()
+    there, first, second = start_hub(), start_hub(), start_hub()
     channel = there.create("mixed")
     got = Collector()
     channel.subscribe(got)
-    opened = here.open(channel.id)
-    ticks, quotes = opened.source(Tick), opened.source(Quote)
+    ticks, quotes = first.open(channel.id).source(Tick), second.open(channel.id).source(Quote)
     for number in range(6):
         ticks.submit_sync(Tick(1, number))
         quotes.submit_sync(Quote(0.5, number))
@@ -93,11 +90,8 @@ def test_no_exception_of_a_handler_ends_the_thread_that_called_it(start_hub: Sta
     source = here.open(channel.id, Tick).source()
     for number in range(8):
         if how == "lone":
-            try:
+            with pytest.raises(DeliveryError, match="Panic") if number == 3 else nullcontext():
                 source.submit_sync(Tick(0, number))
-            except DeliveryError as error:
-                assert "Panic" in str(error)
-                assert number == 3
         else:
             source.submit(Tick(0, number))
     eventually(lambda: len(got) == 7, f"7 events, got {got}")
@@ -198,7 +192,9 @@ def test_runs_that_are_too_much_for_one_frame_go_one_by_one(start_hub: StartHub)
     assert not flushed.is_alive(), "the flusher holds a source for ever"
 
 
-def test_a_source_that_is_armed_while_it_is_disarmed_is_looked_after(start_hub: StartHub, monkeypatch) -> None:
+def test_a_source_that_is_armed_while_it_is_disarmed_is_looked_after(
+    start_hub: StartHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there, here = start_hub(), start_hub()
     channel = there.create("ticks", Tick)
     got = Collector()
@@ -277,7 +273,7 @@ def test_a_sink_that_comes_while_the_last_one_goes_is_sent_events(start_hub: Sta
     board = opened.endpoints.switchboard
     do, once = board.do, []
 
-    def do_late(action):
+    def do_late(action: Callable[[Any], Any]) -> Any:
         """Let another sink come when the one that goes has made up its mind."""
         if getattr(action, "__name__", "") == "leave" and not once:
             once.append(1)
@@ -406,7 +402,7 @@ def test_a_caller_that_waits_for_an_answer_does_not_keep_the_link_from_coming_ba
         (link,) = here._switchboard.links()
         began = time.monotonic()
         link.connection.close()
-        eventually(lambda link=link: link.connection is None or time.monotonic() > began + 1)
+        eventually(lambda link=link, began=began: link.connection is None or time.monotonic() > began + 1)
         eventually(lambda link=link: link.connection is not None, "connected again")
         worst = max(worst, time.monotonic() - began)
         leave.set()
@@ -427,7 +423,7 @@ def test_a_call_that_is_forgotten_while_its_answer_comes_hurts_nobody(start_hub:
     class Calls(dict):
         """Loses a call right after it was looked up, as the caller's thread may do."""
 
-        def get(self, key, default=None):
+        def get(self, key: int, default: object = None) -> object:
             found = super().get(key, default)
             self.pop(key, None)
             return found
@@ -484,55 +480,6 @@ def test_a_synchronous_event_that_is_dropped_does_not_count_as_handled(start_hub
     assert "latest" in outcomes[1]
 
 
-def test_a_program_may_interrupt_itself_at_any_time_and_hears_everything_once() -> None:
-    printed = run_script("""
-        import os, signal, threading, time
-        from echoic import Hub
-        from tests.hub.parties import Tick
-        a, b = Hub(), Hub()
-        channel = a.create("ticks", Tick)
-        got = []
-        channel.subscribe(lambda tick: got.append(tick.number))
-        source = b.open(channel.id, Tick).source()
-        stop = False
-        def interrupt():
-            while not stop:
-                time.sleep(0.003)
-                if not stop:
-                    os.kill(os.getpid(), signal.SIGINT)
-        thread = threading.Thread(target=interrupt)
-        number = interrupts = 0
-        started = False
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            try:
-                if not started:
-                    started = True
-                    thread.start()
-                while time.monotonic() < end:
-                    source.submit(Tick(0, number))
-                    number += 1
-            except KeyboardInterrupt:
-                interrupts += 1
-                number += 1  # it may have been submitted, or not
-        while thread.is_alive():
-            try:
-                stop = True
-                thread.join()
-            except KeyboardInterrupt:
-                pass
-        source.flush()
-        end = time.monotonic() + 20
-        while (not got or got[-1] < number - 1) and time.monotonic() < end:
-            time.sleep(0.01)
-        repeated = sum(1 for x, y in zip(got, got[1:]) if y <= x)
-        lost = number - len(set(got))
-        print("interrupts", interrupts > 10, "repeated", repeated, "lost too many", lost > interrupts, flush=True)
-        os._exit(0)
-        """)
-    assert "repeated 0 lost too many False" in printed
-
-
 def test_open_hubs_of_a_program_that_ends_do_not_complain() -> None:
     printed = run_script("""
         from echoic import Hub
@@ -545,3 +492,73 @@ def test_open_hubs_of_a_program_that_ends_do_not_complain() -> None:
             source.submit(Tick(0, number))
         """)
     assert printed == ""
+
+
+def test_a_hub_that_cannot_greet_for_want_of_threads_greets_the_next(
+    start_hub: StartHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, here = start_hub(), start_hub()
+    channel = there.create("ticks", Tick)
+    start, refused = threading.Thread.start, []
+
+    def start_later(self: threading.Thread) -> None:
+        if self.name.startswith("echoic-greet") and not refused:
+            refused.append(1)
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start_later)
+    got = Collector()
+    channel.subscribe(got)
+    here.open(channel.id, Tick).source().submit_sync(Tick(0, 0))
+    assert refused
+    assert got.numbers == [0]
+
+
+def test_hubs_that_come_and_go_leave_nothing_for_the_end_of_the_program() -> None:
+    for _ in range(3):
+        Hub().close()
+    before = atexit._ncallbacks()
+    for _ in range(5):
+        Hub().close()
+    assert atexit._ncallbacks() == before
+
+
+def test_a_source_of_a_channel_that_could_not_be_frozen_takes_what_came_meanwhile(start_hub: StartHub) -> None:
+    there, here = start_hub(), start_hub()
+    channel = there.create("ticks", Tick)
+    got = Collector()
+    channel.subscribe(got, thread=True)
+    source = here.open(channel.id, Tick).source()
+    source.submit_sync(Tick(0, 0))
+    got.gate.clear()
+    source.submit(Tick(0, 1))
+    refused: list[int] = []
+    stop = threading.Event()
+    begun = threading.Event()
+
+    def submit() -> None:
+        number = 2
+        while not stop.is_set():
+            begun.set()
+            try:
+                source.submit(Tick(0, number))
+            except ClosedError:
+                refused.append(number)
+            number += 1
+            time.sleep(0.0005)
+        submitted.append(number)
+
+    submitted: list[int] = []
+    thread = threading.Thread(target=submit)
+    thread.start()
+    assert begun.wait(30)
+    with pytest.raises(DeliveryError):
+        source.freeze(timeout=0.2)
+    stop.set()
+    thread.join(30)
+    source.flush()
+    got.gate.set()
+    expected = [number for number in range(submitted[0]) if number not in refused]
+    got.has(len(expected))
+    assert got.numbers == expected

@@ -75,7 +75,8 @@ class Channel:
         """Call a handler for every event, from now on. Once this returns, every source sends to it.
 
         Args:
-            handler: Called with an event, or with a batch of them, in the thread that reads the link.
+            handler: Called with an event, or with a batch of them, in the thread that reads the link. That may be any
+                thread that waits in `submit_sync`, so a handler must not take locks that are held around such a call.
             declared: The type in which to receive them, which may have fewer fields than the channel's.
             batch: Call the handler with whole batches (`batch.array`, `batch.arrow`, iteration).
             slow: What happens when the handler does not keep up: `block` the sources, `drop_oldest`, keep the `latest`

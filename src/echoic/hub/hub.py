@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
-from weakref import WeakSet
 
 import msgspec
 import numpy
@@ -75,7 +74,11 @@ class HubStatistics(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """The process's place in a system of channels."""
+    """The process's place in a system of channels.
+
+    It closes by itself when the program ends. A child that is forked does not have it: there the hub is closed, and
+    everything made of it.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Hub:
         *,
         names: str | Sequence[str] = (),
         name: str = "",
+        advertise: str = "",
         identity: Identity | None = None,
         insecure: bool = False,
         switch_interval: float | None = None,
@@ -93,6 +97,8 @@ class Hub:
             listen: Where other hubs reach this one; port 0 takes a free one.
             names: The address of a name server, or of several; without any, channels are found by their id.
             name: What people call this hub.
+            advertise: The host under which others reach this hub, if it is not the one in `listen`: behind 0.0.0.0, or
+                behind a router.
             identity: Certificate, key and authority for TLS, which addresses that other machines can reach need.
             insecure: Accept that strangers can read and write, instead.
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
@@ -117,13 +123,12 @@ class Hub:
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._inbound = Inbound(self._endpoints, self._flusher)
-        self._switchboard = Switchboard(listen, identity, name, self._inbound)
+        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound)
         self.address: Final = self._switchboard.address
         self._sources: set[Source] = set()
         self._closed = False
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
-        atexit.register(self.close)
         _open_hubs.add(self)
 
     def create(self, name: str, declared: object | None = None) -> Channel:
@@ -233,7 +238,7 @@ class Hub:
             if self._closed:
                 return
             self._closed = True
-        atexit.unregister(self.close)
+        _open_hubs.discard(self)
         deadline = time.monotonic() + DRAIN_SECONDS
         board = self._switchboard
         draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
@@ -338,14 +343,21 @@ class Hub:
         return f"<Hub at {self.address}>"
 
 
-_open_hubs: Final[WeakSet[Hub]] = WeakSet()
+_open_hubs: Final[set[Hub]] = set()
+
+
+def _close_all() -> None:
+    for hub in list(_open_hubs):
+        hub.close()
 
 
 def _forsake_all() -> None:
-    for hub in list(_open_hubs):
+    for hub in _open_hubs:
         hub.forsake()
+    _open_hubs.clear()
 
 
+atexit.register(_close_all)
 os.register_at_fork(after_in_child=_forsake_all)
 
 

@@ -109,7 +109,8 @@ class Source:
             EncodeError: A value does not fit its field.
             ClosedError: The source or the hub was closed.
         """
-        if self._closed:
+        closed = self._closed
+        if closed:
             raise ClosedError("the source was closed")
         if self._endpoints.sinks:
             self._submit_in_turn(None, event)
@@ -121,7 +122,7 @@ class Source:
                 self._submit_large(record)
                 return
             run.append(record)
-            if self._closed:
+            if self._closed:  # meanwhile
                 self._refuse_late(record)
             elif not self._armed:
                 self._leave_or_arm()
@@ -233,7 +234,7 @@ class Source:
         """
         if spare and self._switchboard.busy(self._member):
             return False
-        if self._closed or not self._lock.acquire(False):
+        if not self._lock.acquire(False):
             return False
         if self._closed:
             self._lock.release()
@@ -283,6 +284,9 @@ class Source:
             ClosedError: It was not sent.
         """
         with self._lock:
+            if not self._closed:  # it could not be frozen, and goes on
+                self._take_run(wait=True)
+                return
             for place, waiting in enumerate(self._run):
                 if waiting is record:
                     del self._run[place]

@@ -16,6 +16,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
 
 import msgspec
@@ -364,11 +365,7 @@ class Sink:
             raise error
         self._failures += 1
         log.error("the handler %s of %s failed", self.name, self._endpoints.member.name, exc_info=error)
-        try:
-            text = str(error)[:PROBLEM_CHARACTERS_MAX].encode("utf-8", "replace").decode()
-        except RAISED:
-            text = "its text cannot be had"
-        return f"{type(error).__name__}: {text}"
+        return problem_of(error)
 
     def __enter__(self) -> Self:
         return self
@@ -378,6 +375,15 @@ class Sink:
 
     def __repr__(self) -> str:
         return f"<Sink {self.name} of {self._endpoints.member.id}>"
+
+
+def problem_of(error: BaseException) -> str:
+    """Return in a few words what a handler has raised."""
+    try:
+        text = str(error)[:PROBLEM_CHARACTERS_MAX].encode("utf-8", "replace").decode()
+    except RAISED:
+        text = "its text cannot be had"
+    return f"{type(error).__name__}: {text}"
 
 
 @lru_cache(maxsize=LONE_DECODERS_MAX)
@@ -399,7 +405,8 @@ def lone_decoder(decoder: Decoder) -> Callable[[bytes], object] | None:
 class Events:
     """An iterator over the events of a channel, from the moment it was made.
 
-    An event counts as handled when the next one is asked for; so a synchronous submitter waits for the loop's body.
+    An event counts as handled when the next one is asked for; so a synchronous submitter waits for the loop's body. It
+    learns of an exception there when that leaves the `with` of the iterator.
     """
 
     def __init__(self, sink: Sink, timeout: float | None) -> None:
@@ -433,13 +440,21 @@ class Events:
         self._finish()
         self.sink.close()
 
-    def _finish(self) -> None:
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever waits for the event at hand that it was not handled."""
+        self._finish(problem_of(error))
+
+    def _finish(self, problem: str = "") -> None:
         arrival, self._arrival = self._arrival, None
         if arrival is not None:
-            self.sink.finish(arrival, "")
+            self.sink.finish(arrival, problem)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.fail(error)
         self.close()

@@ -46,7 +46,7 @@ from echoic.errors import (
 from echoic.formats import Format
 from echoic.hub.hello import HELLO_SECONDS, greet
 from echoic.hub.link import Link, LoneWay
-from echoic.links import Connection, Identity, Listener, dial
+from echoic.links import Connection, Identity, Listener, dial, format_address, parse_address
 from echoic.wire import Batch, Frame, FrameReader, Hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
@@ -88,8 +88,10 @@ class Deliveries(Protocol):
 class Switchboard:
     """A concentrator, its listener and its links."""
 
-    def __init__(self, listen: str, identity: Identity | None, name: str, deliveries: Deliveries) -> None:
-        """Listen.
+    def __init__(
+        self, listen: str, advertise: str, identity: Identity | None, name: str, deliveries: Deliveries
+    ) -> None:
+        """Listen, and tell others to come to the host `advertise`, if that is not "".
 
         Raises:
             AddressError: This is not an address.
@@ -97,7 +99,8 @@ class Switchboard:
         """
         self._listener = Listener(listen, identity)
         self._identity = identity
-        self.address: Final = self._listener.address
+        port = parse_address(self._listener.address)[1]
+        self.address: Final = format_address(advertise, port) if advertise else self._listener.address
         self.core: Final = Concentrator(secrets.token_hex(8), self.address, name)
         self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
@@ -442,7 +445,13 @@ class Switchboard:
             self._strangers.append(connection)
             if len(self._strangers) > STRANGERS_MAX:
                 self._strangers.popleft().close()  # too many that have not said who they are: who came last may go on
-            threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True).start()
+            greeting = threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True)
+            try:
+                greeting.start()
+            except RuntimeError as error:  # the system has no more threads, perhaps for a moment
+                log.warning("cannot greet %s: %s", connection.peer, error)
+                self._strangers.remove(connection)
+                connection.close()
 
     def _welcome(self, connection: Connection) -> None:
         """Greet a stranger; one that does not know how is sent away."""

@@ -1,6 +1,6 @@
 """Edge: touches sockets. Moves bytes between hubs: TCP, TLS, Unix sockets with shared memory, and within a process."""
 
-from echoic.links.address import is_loopback, parse_address, unix_path
+from echoic.links.address import format_address, is_loopback, parse_address, unix_path
 from echoic.links.connection import QUIET_SECONDS, Connection
 from echoic.links.dialling import dial
 from echoic.links.identity import Identity
@@ -14,6 +14,7 @@ __all__ = [
     "Identity",
     "Listener",
     "dial",
+    "format_address",
     "is_loopback",
     "parse_address",
     "unix_path",

@@ -97,7 +97,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
     def records(self) -> memoryview:
         """The bytes of all records."""
         if self.pieces is None and self.whole is not None:
-            self.pieces, self.offsets = self.whole.cut(self.start, self.count)
+            pieces, self.offsets = self.whole.cut(self.start, self.count)
+            self.pieces = pieces  # last, since another thread may look at a part at the same time
         if self.pieces is None:
             self.pieces = [_records_of(memoryview(self.payload or b""), self.format, self.count)]
         elif len(self.pieces) != 1:

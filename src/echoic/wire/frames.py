@@ -213,7 +213,11 @@ class FrameReader:
             return []
         frames: list[Frame] = []
         large, self._large = self._large, None
-        self._cut(large, frames)
+        try:
+            self._cut(large, frames)
+        except MalformedFrameError as error:
+            self._error = error
+            raise
         return frames
 
     def _fill(self, data: memoryview) -> list[Frame]:
@@ -224,7 +228,13 @@ class FrameReader:
         count = min(len(room), len(data))
         room[:count] = data[:count]
         frames = self.filled(count)
-        return frames + self.receive(bytes(data[count:])) if count < len(data) else frames
+        if count < len(data):
+            try:
+                frames += self.receive(bytes(data[count:]))
+            except (MalformedFrameError, LimitExceededError):
+                if not frames:  # else it comes with the next call
+                    raise
+        return frames
 
     @property
     def idle(self) -> bool:

@@ -136,8 +136,7 @@ def interleave(entries: Mapping[Cell, tuple[Contender, Setup]], effort: Effort, 
             effort.told(f"starting {case}, {column}")
             entrants[case, column] = _Entrant.opened(contender, setup, stack)
         counts = {
-            cell: max(operations_min, _calibrate(each.session, effort.sample_seconds))
-            for cell, each in entrants.items()
+            cell: _calibrate(each.session, effort.sample_seconds, operations_min) for cell, each in entrants.items()
         }
         gc.collect()
         # What all contenders together have built up must not be searched again and again in everybody's samples.
@@ -160,15 +159,15 @@ def _take_turns(entrants: Mapping[Cell, _Entrant], counts: Mapping[Cell, int], e
     return Samples(elapsed, processor)
 
 
-def _calibrate(session: Session, sample_seconds: float) -> int:
-    """Return how many operations fill one sample."""
-    count = 1
+def _calibrate(session: Session, sample_seconds: float, operations_min: int) -> int:
+    """Return how many operations fill one sample, having done at least as many as one must have."""
+    count = operations_min
     while True:
         begun = time.perf_counter()
         session(count)
         elapsed = time.perf_counter() - begun
         if elapsed >= sample_seconds / 2 or count >= OPERATIONS_MAX:
-            return min(max(1, int(count * sample_seconds / elapsed)), OPERATIONS_MAX)
+            return min(max(operations_min, int(count * sample_seconds / elapsed)), OPERATIONS_MAX)
         # Starting and stopping a sample costs something too, which a short trial mistakes for the operations.
         count = min(max(2 * count, int(0.7 * count * sample_seconds / elapsed)), 20 * count, OPERATIONS_MAX)
 
