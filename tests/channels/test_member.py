@@ -60,7 +60,7 @@ def test_positions_are_bounded() -> None:
     member = a_member()
     for source in range(POSITIONS_MAX + 10):
         member.advance(source, 0, 1)
-    assert len(member.positions) == POSITIONS_MAX
+    assert POSITIONS_MAX // 2 < len(member.positions) <= POSITIONS_MAX
 
 
 def test_a_hub_that_is_attached_learns_where_each_source_is() -> None:

@@ -19,7 +19,7 @@ from echoic.channels.express import encode_reply
 from echoic.channels.fanout import cost_of
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER
 from echoic.channels.messages import Detach
-from echoic.errors import MalformedFrameError
+from echoic.errors import LimitExceededError, MalformedFrameError
 from echoic.wire import Batch, Frame, parse_batch
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = ["RUN", "RUNS_HEAD", "decline", "receive_events", "receive_runs"]
 
 RUNS_HEAD: Final = struct.Struct("<II")
 RUN: Final = struct.Struct("<IIQQ")
+RUNS_MAX: Final = 4096  # each takes far longer than its few bytes suggest, and nobody else is served meanwhile
 
 
 def receive_events(core: "Concentrator", neighbour: "Neighbour", frame: Frame, *, call: bool) -> list[Delivery]:
@@ -65,6 +66,8 @@ def receive_runs(core: "Concentrator", neighbour: "Neighbour", frame: Frame) -> 
         raise MalformedFrameError(f"a frame of runs has {len(payload)} bytes, its header needs {RUNS_HEAD.size}")
     count, reserved = RUNS_HEAD.unpack_from(payload)
     end = RUNS_HEAD.size + count * RUN.size
+    if count > RUNS_MAX:
+        raise LimitExceededError(f"a frame announces {count} runs, limit is {RUNS_MAX}")
     if reserved or end > len(payload):
         raise MalformedFrameError(f"a frame of {len(payload)} bytes announces {count} runs, and {reserved} for 0")
     runs = list(RUN.iter_unpack(payload[RUNS_HEAD.size : end]))

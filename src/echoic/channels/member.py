@@ -14,6 +14,7 @@ events between are known to be missing even by a sink that never heard the sourc
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ EVENT_HEADER: Final = struct.Struct("<QQ")
 CALL_HEADER: Final = struct.Struct("<QQQ")
 REPLY: Final = struct.Struct("<Q")
 POSITIONS_MAX: Final = 65_536
+FORGOTTEN: Final = POSITIONS_MAX // 16
 OWED_MAX: Final = 4096
 LINK_LOST: Final = "the link to the source was lost for too long"
 
@@ -177,8 +179,9 @@ class Member:
     def expect(self, source: int, position: int) -> None:
         """Note that a source of another hub will go on at a position, if it was not heard before."""
         if source not in self.positions:
-            while len(self.positions) >= POSITIONS_MAX:
-                del self.positions[next(iter(self.positions))]
+            if len(self.positions) >= POSITIONS_MAX:
+                for oldest in list(islice(self.positions, FORGOTTEN)):  # many, since to find one takes as long
+                    del self.positions[oldest]
             self.positions[source] = position
 
     def advance(self, source: int, first: int, count: int) -> tuple[bool, Gap | None]:

@@ -70,7 +70,9 @@ class Endpoints:
             known = len(member.sources) > 1 and "source" in member.joined
         if not known:
             try:
-                self.switchboard.wait_for(lambda core, answer: core.join(member, "source", answer), Joined)
+                self.switchboard.wait_for(
+                    self.member.manager, lambda core, answer: core.join(member, "source", answer), Joined
+                )
             except Exception:
                 self.remove_source(source)
                 raise
@@ -101,7 +103,9 @@ class Endpoints:
             self.switchboard.close_arrivals()
             self.member.sink = self._wish()
         try:
-            self.switchboard.wait_for(lambda core, answer: core.join(self.member, "sink", answer), Joined)
+            self.switchboard.wait_for(
+                self.member.manager, lambda core, answer: core.join(self.member, "sink", answer), Joined
+            )
         except Exception:
             sink.close()
             raise

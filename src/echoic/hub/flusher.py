@@ -35,6 +35,7 @@ REST_PER_WORK: Final = 6
 IDLE_TICKS: Final = 8
 GROUP_SOURCES_MAX: Final = 256
 HOUSEKEEPING_SECONDS: Final = 0.1
+SURVIVED: Final = Exception  # whatever it is, without this thread nothing would leave the hub any more
 log: Final = logging.getLogger("echoic.hub")
 
 
@@ -99,7 +100,7 @@ class Flusher:
                 if now >= housekeeping:
                     housekeeping = now + HOUSEKEEPING_SECONDS
                     switchboard.tick()
-            except Exception:  # without this thread nothing leaves the hub any more
+            except SURVIVED:
                 log.exception("the flusher goes on after an error")
         self._wake_end.close()
         self._wake_start.close()

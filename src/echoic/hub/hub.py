@@ -295,6 +295,7 @@ class Hub:
         for server in self.names:
             try:
                 self._switchboard.wait_for(
+                    server,
                     lambda core, answer, server=server: core.register(server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
                     Done,
                 )

@@ -284,16 +284,23 @@ class Switchboard:
             AddressError, ChannelExistsError, ChannelNotFoundError, RefusedError: The peer did not do it, and says why.
             UnreachableError: It does not answer.
         """
-        return self.wait_for(lambda core, answer: core.ask(address, message, answer), expected)
+        return self.wait_for(address, lambda core, answer: core.ask(address, message, answer), expected)
 
-    def wait_for(self, request: Callable[[Concentrator, Callable[[Message], None]], None], expected: type[M]) -> M:
-        """Make a request and return the reply.
+    def wait_for(
+        self, address: str, request: Callable[[Concentrator, Callable[[Message], None]], None], expected: type[M]
+    ) -> M:
+        """Make a request that the hub at an address must answer, and return the reply.
 
         Raises:
             EchoicError: As `ask` does.
         """
         if self.closed:
             raise ClosedError("the hub was closed")
+        if any(link.reads_here and link.neighbour.stands_at(address) for link in self.links()):
+            raise UnreachableError(
+                f"a handler asks the hub at {address}, whose answer only its own thread could read; "
+                "subscribe with thread=True"
+            )
         replies: list[Message] = []
         answered = threading.Event()
 
