@@ -1,4 +1,4 @@
-"""Sources that move, and members that come and go while others publish."""
+"""Sources and sinks that move, and members that come and go while others publish."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ import pytest
 
 from echoic import Channel, Source
 from echoic.errors import ClosedError, DeliveryError
-from echoic.hub import SourceState
+from echoic.hub import SinkState, SourceState
 from tests.hub.parties import Collector, StartHub, Tick, eventually
 
 
@@ -214,3 +214,39 @@ def test_a_sink_that_closes_at_the_same_time_as_a_hub_is_no_trouble(start_hub: S
                 thread.join(10)
             assert not any(thread.is_alive() for thread in threads)
         here.close()
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_sink_moves_to_another_hub_under_traffic(start_hub: StartHub, any_link: str, thread: bool) -> None:
+    manager, first, second, here, there = [start_hub() for _ in range(5)]
+    created = manager.create("ticks", Tick)
+    seen = Collector()
+    sink = here.open(created.id, Tick).subscribe(seen, on_gap=seen.gaps.append, thread=thread)
+    with (
+        Publisher(first.open(created.id, Tick), 0) as one,
+        Publisher(second.open(created.id, Tick), 1) as other,
+    ):
+        eventually(lambda: len(seen.events) > 100)
+        successor = there.open(created.id, Tick).subscribe(seen, on_gap=seen.gaps.append, paused=True)
+        carried = msgspec.json.encode(successor.state())  # to the other process
+        state = sink.freeze(until=msgspec.json.decode(carried, type=SinkState), timeout=30)
+        successor.resume(state)
+        goal = len(seen.events) + 200
+        eventually(lambda: len(seen.events) > goal)
+    seen.has(one.count + other.count)
+    for producer, publisher in enumerate((one, other)):
+        assert seen.of(producer) == list(range(publisher.count))
+    assert seen.gaps == []
+
+
+def test_a_sink_that_cannot_be_frozen_in_time_goes_on(start_hub: StartHub) -> None:
+    here, there = start_hub(), start_hub()
+    created = here.create("ticks", Tick)
+    seen = Collector()
+    sink = there.open(created.id, Tick).subscribe(seen)
+    source = created.source()
+    source.submit_sync(Tick(0, 0), timeout=30)
+    with pytest.raises(DeliveryError, match="have not arrived"):
+        sink.freeze(until=SinkState(created.id, {source.id: 5}), timeout=0.1)
+    source.submit_sync(Tick(0, 1), timeout=30)
+    assert seen.numbers == [0, 1]

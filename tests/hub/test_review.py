@@ -585,3 +585,33 @@ def test_a_handler_that_asks_the_hub_whose_events_it_handles_is_refused_at_once(
     assert all("thread=True" in problem for problem in problems), problems
     spare.subscribe(Collector())
     spare.source().submit_sync(Tick(0, 1))
+
+
+def test_handlers_of_two_channels_that_submit_to_each_other_do_not_wait_for_ever(start_hub: StartHub) -> None:
+    hub = start_hub()
+    channels = [hub.create(name, Tick) for name in ("ticks", "other")]
+    sources = [channel.source() for channel in channels]
+    seen = [Collector(), Collector()]
+
+    def answer(mine: int) -> Callable[[Tick], None]:
+        def handler(tick: Tick) -> None:
+            seen[mine](tick)
+            if tick.producer == mine:
+                sources[1 - mine].submit(tick)
+
+        return handler
+
+    for mine, channel in enumerate(channels):
+        channel.subscribe(answer(mine))
+
+    def publish(mine: int) -> None:
+        for number in range(1000):
+            sources[mine].submit(Tick(mine, number))
+
+    threads = [threading.Thread(target=publish, args=(mine,), daemon=True) for mine in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for each in seen:
+        each.has(2000)
+    for each in seen:
+        assert each.of(0) == each.of(1) == list(range(1000))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError
 from echoic.formats import Format
+from echoic.hub.errands import Errands
 from echoic.hub.outbound import BATCH_BYTES_MAX, batch_of_records
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Flusher:
     def __init__(self) -> None:
         self.left_ns = 0
         """When something last left at once."""
+        self.errands: Final = Errands()
         self._idle: dict[Source, int] = {}
         self._clogged: dict[int, Link] = {}
         self._closed = False
@@ -72,8 +74,9 @@ class Flusher:
             self._wake()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and that of the errands."""
         self._closed = True
+        self.errands.close()
         self._wake(always=True)
 
     def _wake(self, *, always: bool = False) -> None:

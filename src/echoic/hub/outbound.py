@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from echoic.channels import Call, CallLane, SourceRun
-from echoic.errors import ClosedError, DeliveryError, EncodeError
+from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
 from echoic.formats import Format, bind, match
+from echoic.hub.errands import inside_handler
 from echoic.wire import Batch, Buffer, encoder_of
 from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
@@ -41,6 +42,7 @@ __all__ = ["Source", "SourceState", "SourceStatistics"]
 RUN_BYTES: Final = 48 * 1024
 TEXT_BYTES_GUESS: Final = 32
 LARGE_BYTES: Final = 4096
+LATER_MAX: Final = 65_536
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 RECORD_BYTES_MAX: Final = PAYLOAD_BYTES_MAX - 64
 LONE_NS: Final = 500_000
@@ -200,6 +202,8 @@ class Source:
 
     def close(self) -> None:
         """Send what has gathered, and end the source."""
+        if self._later and not self._closed and not inside_handler(self._switchboard):
+            self.deliver_later()
         with self._lock:
             if self._closed:
                 return
@@ -320,26 +324,50 @@ class Source:
     def _submit_in_turn(self, batch: Batch | None, event: object = None) -> None:
         """Send events, and hand them to the sinks in this process; a lone event is encoded only if somebody needs that.
 
-        Threads take turns, and what a handler submits here waits until all sinks have seen what it was called for, so
-        that every sink sees the same order.
+        Threads take turns, so that every sink sees the same order. What a handler submits waits until all sinks have
+        seen what it was called for; if that was an event of another source, an errand brings it (`hub.errands`).
         """
-        if self._in_turn == threading.get_ident():
+        if inside_handler(self._switchboard):
+            if len(self._later) >= LATER_MAX:
+                raise LocalError(f"{len(self._later)} events that handlers submitted wait for sinks here, the limit")
             self._later.append((batch if batch is not None else Batch.of((event,), self._declared), event))
+            if self._in_turn != threading.get_ident():
+                self._flusher.errands.ask(self)
             return
         with self._take_turn():
             self._submit_here(batch, event)
 
+    def deliver_later(self) -> None:
+        """Hand over what handlers have submitted.
+
+        Raises:
+            ClosedError: The source was closed meanwhile.
+        """
+        if self._later:
+            with self._take_turn():
+                pass
+
     @contextmanager
-    def _take_turn(self) -> Iterator[None]:
-        with self._turn:
-            self._in_turn = threading.get_ident()
-            try:
-                yield
-                while self._later:
-                    self._submit_here(*self._later.popleft())
-            finally:
-                self._in_turn = 0
-                self._later.clear()
+    def _take_turn(self, seconds: float = -1) -> Iterator[None]:
+        """Keep other threads from handing events to sinks here, and hand over what waits, before and after.
+
+        Raises:
+            DeliveryError: Another thread has not finished its turn in time.
+        """
+        if not self._turn.acquire(timeout=seconds):
+            raise DeliveryError({f"a handler of {self._member.name}": "another thread has not come to an end with it"})
+        self._in_turn = threading.get_ident()
+        try:
+            self._hand_over_later()
+            yield
+            self._hand_over_later()
+        finally:
+            self._in_turn = 0
+            self._turn.release()
+
+    def _hand_over_later(self) -> None:
+        while self._later:
+            self._submit_here(*self._later.popleft())
 
     def _submit_here(self, batch: Batch | None, event: object) -> None:
         with self._lock:
@@ -408,7 +436,7 @@ class Source:
             raise DeliveryError({f"a handler of {self._member.name}": reason})
         deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
         failures: dict[str, str] = {}
-        with self._take_turn() if self._endpoints.sinks and batch.count else nullcontext():
+        with self._take_turn(timeout) if self._endpoints.sinks and batch.count else nullcontext():
             with self._lock:
                 self._take_run(wait=True)
                 first = member.position(self.id)

@@ -24,6 +24,7 @@ import msgspec
 from echoic.channels import RECORD_START, VARIABLE_START, Gap, Slow
 from echoic.errors import DeliveryError, LocalError
 from echoic.formats import Format, match
+from echoic.hub.errands import handling
 from echoic.hub.moving import SinkState, quiet, wait_until
 from echoic.wire import Batch, Decoder, decoder_of
 
@@ -346,14 +347,18 @@ class Sink:
     def _call(self, handler: Handler, items: Iterator[object]) -> str:
         """Call the handler for each item; one that fails does not keep the others from being handled."""
         problem = ""
-        while True:
-            try:
-                for item in items:
-                    handler(item)
-            except RAISED as error:  # a handler may raise anything, and it must not hurt the others
-                problem = problem or self._failed(error)
-            else:
-                return problem
+        handling.depth += 1
+        try:
+            while True:
+                try:
+                    for item in items:
+                        handler(item)
+                except RAISED as error:  # a handler may raise anything, and it must not hurt the others
+                    problem = problem or self._failed(error)
+                else:
+                    return problem
+        finally:
+            handling.depth -= 1
 
     def _failed(self, error: BaseException) -> str:
         """Note that a handler failed, and return how.
