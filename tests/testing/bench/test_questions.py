@@ -19,7 +19,7 @@ from echoic.testing.bench import (
 )
 from echoic.testing.bench.hubs import ECHOIC_IN_TURN
 from echoic.testing.bench.processes import children
-from echoic.testing.bench.raw import RAW_TCP, RAW_TCP_PACKED
+from echoic.testing.bench.raw import RAW_TCP_PACKED, RAW_UNIX, RAW_UNIX_PACKED
 
 pytestmark = pytest.mark.system
 
@@ -28,10 +28,10 @@ QUESTIONS = (round_trip, one_way, fan_out, pipeline, channels, bandwidth)
 
 
 def test_a_question_may_be_asked_of_raw_sockets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bandwidth, "SIZES", ("100 KB",))
-    report = bandwidth.measure(EFFORT, [RAW_TCP])
+    monkeypatch.setattr(bandwidth, "SIZES", ("1 MB",))
+    report = bandwidth.measure(EFFORT, [RAW_UNIX])
     (table,) = report.tables
-    assert (table.cases, table.columns) == ([RAW_TCP.name], ["100 KB"])
+    assert (table.cases, table.columns) == ([RAW_UNIX.name], ["1 MB"])
     assert report.claims == []
 
 
@@ -52,7 +52,7 @@ def test_each_of_several_sinks_may_have_a_channel_of_its_own_and_be_called_in_tu
 def test_a_pipeline_is_told_in_elapsed_time_and_in_processor_time_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "LENGTHS", (1, 2))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    report = pipeline.measure(EFFORT, [RAW_TCP_PACKED])
+    report = pipeline.measure(EFFORT, [RAW_UNIX_PACKED])
     elapsed, worked, *batches = report.tables
     assert [elapsed.title, worked.title] == [
         pipeline.EVENTS_TITLE,

@@ -75,6 +75,7 @@ def test_joined_samples_have_the_processor_time_of_both() -> None:
 def test_a_further_sink_is_held_to_one_of_as_many_calls_in_turn() -> None:
     seconds = {("echoic", "1"): [10e-6], ("echoic", "8"): [45e-6], ("echoic, one after the other", "8"): [80e-6]}
     assert fan_out.further_sink(Samples(seconds)).median == pytest.approx(0.5)
+    assert fan_out.further_sink_beside_lone(Samples(seconds)).median == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
