@@ -256,7 +256,7 @@ def test_events_under_way_when_a_sink_is_cancelled_leave_no_trace() -> None:
     pair.carry()
     assert not pair.deliveries
     assert not pair.sink.positions
-    pair.manager.pass_over(pair.source, 1, 100)
+    pair.source.pass_over(1, 100)
     pair.sink.sink = SinkHub("o:1")
     pair.other.join(pair.sink, "sink", pair.answers.append)
     pair.carry()

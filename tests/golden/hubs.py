@@ -147,7 +147,7 @@ class Conversation:
             channels.append(manager.open(id, self._batch.format))
             channels[-1].sources[source] = 0
             manager.join(channels[-1], "source", ignore)
-        manager.pass_over(channels[0], SOURCE, 5)
+        channels[0].pass_over(SOURCE, 5)
         other.ask(MANAGER.address, messages.Describe(ID.name), ignore)
         self._carry()
         for id in (ID, OTHER_ID):

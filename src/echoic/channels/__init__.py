@@ -29,6 +29,7 @@ from echoic.channels.messages import (
 )
 from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
+from echoic.channels.requests import ignore
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
 
@@ -79,6 +80,7 @@ __all__ = [
     "Target",
     "check_channel_name",
     "decode_reply",
+    "ignore",
     "nearest",
     "submit_runs",
 ]

@@ -23,7 +23,7 @@ from echoic.channels.arrivals import decline, receive_events, receive_runs
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
-from echoic.channels.greeting import COUNT, Greeting, count_frame
+from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
@@ -49,7 +49,7 @@ from echoic.channels.messages import (
     encode_message,
 )
 from echoic.channels.neighbour import Binding, Neighbour
-from echoic.channels.requests import Answer, Requests
+from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.errors import ChannelNotFoundError, EchoicError, LimitExceededError, MalformedFrameError
@@ -131,7 +131,7 @@ class Concentrator:
         if role == "sink":
             member.sink = None
             member.positions.clear()
-        self.ask(member.manager, Leave(member.name, role, self.address), _ignore)
+        self.ask(member.manager, Leave(member.name, role, self.address), ignore)
 
     def blocked(self, member: Member) -> bool:
         """Whether a source of this channel must wait before it submits."""
@@ -168,10 +168,6 @@ class Concentrator:
             self.send(hub, item)
             if isinstance(item, Cut):
                 member.owe(targets[hub].sink, targets[hub].since)
-
-    def pass_over(self, member: Member, source: int, count: int) -> None:
-        """Count the next events of a source."""
-        member.pass_over(source, count)
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
         """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers."""
@@ -328,9 +324,9 @@ class Concentrator:
             self._retry_ns = now_ns + RETRY_NS
             for member in self.members.values():
                 for role in member.lacking():
-                    self.join(member, role, _ignore)
+                    self.join(member, role, ignore)
             for server, message in self.manager.unregistered():
-                self.register(server, message.name, message.id, _ignore)
+                self.register(server, message.name, message.id, ignore)
 
     def register(self, server: str, name: str, id: str, answer: Answer) -> None:
         """Enter a channel of this hub at a name server, and again whenever that was started anew."""
@@ -395,8 +391,7 @@ class Concentrator:
 
     def tell(self, neighbour: Neighbour) -> None:
         """Tell a neighbour how many frames have arrived."""
-        session = neighbour.session
-        session.outbox.append(count_frame(session.id, session.tell()))
+        tell_count(neighbour.session)
         self.stirred.add(neighbour.id)
 
     def _answered(self, hub: str, frame: Frame) -> None:
@@ -479,7 +474,7 @@ class Concentrator:
                     answer(Done())
                 case Leave(name, "sink", address):
                     for source in self.manager.directory.leave_sink(name, address):
-                        self.ask(source, Detach(str(ChannelId(self.address, name)), address), _ignore)
+                        self.ask(source, Detach(str(ChannelId(self.address, name)), address), ignore)
                     answer(Done())
                 case Report():
                     answer(Reported(self.name or self.address, [member.counts() for member in self.members.values()]))
@@ -571,7 +566,3 @@ class Concentrator:
     def _post(self, hub: str, kind: FrameKind, payload: bytes, channel: int = 0) -> None:
         self.neighbours[hub].session.post(b"".join(encode_frame(kind, [payload], channel=channel)))
         self.stirred.add(hub)
-
-
-def _ignore(reply: Message) -> None:
-    """Take an answer that changes nothing."""

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from echoic.channels.greeting import count_frame
-from echoic.channels.member import REPLY, Call, Member
+from echoic.channels.greeting import tell_count
+from echoic.channels.member import CALL_HEADER, REPLY, Call, Member
 from echoic.formats import Format
 from echoic.wire import FrameKind, encode_frame
+from echoic.wire.batch import HEADER as BATCH_HEADER
+from echoic.wire.batch import OFFSETS
 from echoic.wire.frames import PADDING, PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -31,20 +33,16 @@ REPLIES: Final = int(FrameKind.REPLIES)
 REPLY_FRAME: Final = struct.Struct("<IBBHIIQ")
 REPLY_BYTES: Final = REPLY_FRAME.size
 REPLY_START: Final = REPLY_FRAME.pack(8, REPLIES, 0, 0, 0, 0, 0)[:8]
-CALL: Final = struct.Struct("<Q")
 LENGTH: Final = struct.Struct("<I")
 HEAD: Final = struct.Struct("<BBHII")
-EVENT: Final = struct.Struct("<QQQ")
-BATCH_HEAD: Final = struct.Struct("<QII")
 OFFSETS_OF_ONE: Final = struct.Struct("<II")
 EVENT_START: Final = 16
 BATCH_START: Final = 40
 RECORD_START: Final = 56
 VARIABLE_START: Final = 64
-OFFSETS: Final = 1
 
 
-def encode_reply(number: int, call: int, failures: Mapping[str, str]) -> bytes:
+def encode_reply(number: int, call: int, failures: Mapping[str, str] | None) -> bytes:
     """Return the frame that says that all sinks have handled a synchronous event, and which of them failed."""
     if not failures:
         return REPLY_FRAME.pack(8, REPLIES, 0, 0, number, 0, call)
@@ -54,7 +52,7 @@ def encode_reply(number: int, call: int, failures: Mapping[str, str]) -> bytes:
 
 def decode_reply(data: bytes) -> int:
     """Return the number of the call that a whole frame answers without failures, 0 if it does not."""
-    return CALL.unpack_from(data, EVENT_START)[0] if data.startswith(REPLY_START) else 0
+    return REPLY.unpack_from(data, EVENT_START)[0] if data.startswith(REPLY_START) else 0
 
 
 def _holds_one(data: bytes, length: int) -> bool:
@@ -78,7 +76,7 @@ class ArrivalLane:
         self._binding = neighbour.bindings.get(channel)
         self._length = 0 if format.variable else RECORD_START - EVENT_START + format.size
         self._head = LENGTH.pack(self._length) + HEAD.pack(CALLS, 0, 0, channel, 0)
-        self._middle = BATCH_HEAD.pack(format.token, 1, OFFSETS if format.variable else 0)
+        self._middle = BATCH_HEADER.pack(format.token, 1, OFFSETS if format.variable else 0)
 
     def take(self, data: bytes) -> int:
         """Count the event that a whole frame holds as arrived; return its call, 0 when it is not just the one due."""
@@ -92,7 +90,7 @@ class ArrivalLane:
         if data[BATCH_START:RECORD_START] != self._middle or self._neighbour.bindings.get(self._channel) is not binding:
             return 0
         member = self._member
-        first, source, call = EVENT.unpack_from(data, EVENT_START)
+        first, source, call = CALL_HEADER.unpack_from(data, EVENT_START)
         positions = member.positions
         if positions.get(source) != first or binding is None or not binding.wanted:
             return 0
@@ -101,15 +99,12 @@ class ArrivalLane:
         member.bytes_in += len(data)
         session = self._session
         if session.receive(length):
-            session.outbox.append(count_frame(session.id, session.tell()))
+            tell_count(session)
         return int(call)
 
     def reply(self, call: int, failures: Mapping[str, str] | None) -> None:
         """Say that the event was handled, and who failed at it."""
-        if failures:
-            self._session.post(encode_reply(self._channel, call, failures))
-        else:
-            self._session.post(REPLY_FRAME.pack(8, REPLIES, 0, 0, self._channel, 0, call))
+        self._session.post(encode_reply(self._channel, call, failures))
 
 
 class CallLane:
@@ -129,7 +124,7 @@ class CallLane:
         self._source = source
         self._variable = format.variable
         self._head = HEAD.pack(CALLS, 0, 0, member.number, 0)
-        self._middle = BATCH_HEAD.pack(format.token, 1, OFFSETS if format.variable else 0)
+        self._middle = BATCH_HEADER.pack(format.token, 1, OFFSETS if format.variable else 0)
         self.hubs: Final = tuple(self._targets)
 
     @classmethod
@@ -149,7 +144,7 @@ class CallLane:
         member, size = self._member, len(record)
         if member.fanout.targets is not self._targets or size > PAYLOAD_BYTES_MAX // 2:
             return None
-        event = EVENT.pack(member.pass_over(self._source, 1), self._source, number)
+        event = CALL_HEADER.pack(member.pass_over(self._source, 1), self._source, number)
         if self._variable:
             offsets = OFFSETS_OF_ONE.pack(0, size)
             frame = b"".join((LENGTH.pack(size + 48), self._head, event, self._middle, offsets, record))

@@ -20,7 +20,7 @@ from echoic.channels.session import Session
 from echoic.errors import MalformedFrameError
 from echoic.wire import Frame, FrameKind, Hello, decode_hello, encode_frame, encode_hello
 
-__all__ = ["COUNT", "Greeting", "count_frame"]
+__all__ = ["COUNT", "Greeting", "count_frame", "tell_count"]
 
 COUNT: Final = struct.Struct("<QQ")  # id of the session, frames received in it
 
@@ -28,6 +28,11 @@ COUNT: Final = struct.Struct("<QQ")  # id of the session, frames received in it
 def count_frame(session: int, received: int) -> bytes:
     """Return a frame that tells how many frames of a session have arrived."""
     return b"".join(encode_frame(FrameKind.ACKS, [COUNT.pack(session, received)]))
+
+
+def tell_count(session: Session) -> None:
+    """Put how many frames of a session have arrived into its outbox, uncounted."""
+    session.outbox.append(count_frame(session.id, session.tell()))
 
 
 class Greeting:

@@ -6,11 +6,15 @@ from typing import Final, TypeAlias
 
 from echoic.channels.messages import Message, Refused
 
-__all__ = ["Answer", "Requests"]
+__all__ = ["Answer", "Requests", "ignore"]
 
 Answer: TypeAlias = Callable[[Message], None]
 
 REQUEST_NS: Final = 10_000_000_000
+
+
+def ignore(reply: Message) -> None:
+    """Take an answer that changes nothing."""
 
 
 class Requests:

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import Final
 
-from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, Message, SinkHub
+from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, SinkHub, ignore
 from echoic.hub.sink import Arrival, Sink
 from echoic.hub.switchboard import Switchboard
 from echoic.wire import Batch
@@ -122,7 +122,7 @@ class Endpoints:
         def leave(core: Concentrator) -> None:
             if self.sinks:  # looked at here and not before: another may have come meanwhile
                 member.sink = self._wish()
-                core.join(member, "sink", _ignore)
+                core.join(member, "sink", ignore)
             else:
                 core.leave(member, "sink")
 
@@ -152,7 +152,7 @@ class Endpoints:
 
         def done(sink: str, problem: str) -> None:
             if pending.done(sink, problem):
-                self.switchboard.finish(delivery, pending.failures)
+                self.switchboard.finish([(delivery, pending.failures)])
 
         for sink in sinks:
             if sink.queued:
@@ -211,7 +211,3 @@ class Endpoints:
         rules = {sink.slow for sink in self.sinks}
         slow = rules.pop() if len(rules) == 1 else "block"
         return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks))
-
-
-def _ignore(reply: Message) -> None:
-    """Take an answer that changes nothing."""

@@ -28,12 +28,12 @@ from echoic.channels import (
     Described,
     Done,
     Listing,
-    Message,
     Report,
     Reported,
     Resolve,
     Resolved,
     SessionStatistics,
+    ignore,
 )
 from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
 from echoic.formats import Format, match
@@ -213,7 +213,7 @@ class Hub:
         def forget(core: Concentrator) -> None:
             core.manager.directory.remove(name)
             for server, message in core.manager.unregister(name):
-                core.ask(server, message, _ignore)
+                core.ask(server, message, ignore)
 
         self._switchboard.do(forget)
 
@@ -380,9 +380,5 @@ def _no_name_server(problems: list[str]) -> str:
 def _take_leave(core: Concentrator) -> None:
     for entry in core.manager.directory.entries(core.address):
         for server, message in core.manager.unregister(entry.name):
-            core.ask(server, message, _ignore)
+            core.ask(server, message, ignore)
     core.farewell()
-
-
-def _ignore(reply: Message) -> None:
-    """Take an answer that changes nothing."""

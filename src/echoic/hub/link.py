@@ -173,7 +173,7 @@ class Link:
                     if connection is None:
                         time.sleep(EXPRESS_NAP_SECONDS)
                     elif hub in waiting:
-                        self._receive(connection)
+                        self._reading_from(connection, self._receive)
                 finally:
                     reading.release()
             if hub in waiting:
@@ -187,8 +187,7 @@ class Link:
         """Write what waits, and keep the reading thread away for a moment: an answer is about to be waited for."""
         self._express = True
         self._express_until_ns = time.monotonic_ns() + EXPRESS_LEASE_NS
-        if not self._write_lone():
-            self.pump()
+        self.pump()
 
     def finish(self) -> None:
         """Say to the peer that no more comes."""
@@ -252,7 +251,7 @@ class Link:
     def _read_all(self, connection: Connection) -> None:
         """Read one connection until it breaks."""
         with self._reading:
-            self._take_early(connection)
+            self._reading_from(connection, self._take_early)
         while self._connection is connection:
             if self._express:
                 if time.monotonic_ns() < self._express_until_ns:
@@ -264,46 +263,44 @@ class Link:
                 if self._express and not connection.readable(0):
                     continue  # whoever waits for an answer was faster
                 if self._connection is connection:
-                    self._receive(connection)
+                    self._reading_from(connection, self._receive)
 
-    def _receive(self, connection: Connection) -> None:
-        """Receive once and hand the frames over. `_reading` is held."""
-        if self._early is not None:
-            self._take_early(connection)
+    def _reading_from(self, connection: Connection, read: Callable[[Connection], None]) -> None:
+        """Read from a connection, and break it if that fails. `_reading` is held."""
         try:
-            reader = self._reader
-            idle = reader.idle
-            room = None if idle or not connection.direct else reader.room
-            if room is not None:
-                self._receive_large(connection, room)
-                return
-            data = connection.receive()
-            if data:
-                if idle and self._take_express(data):
-                    return
-                self._hand_over(connection, reader.receive(data))
-            elif data is not None:
-                self._break(connection, "the peer has closed it")
-            else:
-                self._reader.receive(b"")  # what is wrong behind the last whole frame is told by the next call
+            read(connection)
         except (OSError, EchoicError) as error:
             self._break(connection, str(error))
         except BaseException:
             self._break(connection, "whoever read it was interrupted")  # what was not counted is sent again
             raise
 
+    def _receive(self, connection: Connection) -> None:
+        """Receive once and hand the frames over."""
+        if self._early is not None:
+            self._take_early(connection)
+        reader = self._reader
+        idle = reader.idle
+        room = None if idle or not connection.direct else reader.room
+        if room is not None:
+            self._receive_large(connection, room)
+            return
+        data = connection.receive()
+        if data:
+            if idle and self._take_express(data):
+                return
+            self._hand_over(connection, reader.receive(data))
+        elif data is not None:
+            self._break(connection, "the peer has closed it")
+        else:
+            self._reader.receive(b"")  # what is wrong behind the last whole frame is told by the next call
+
     def _take_early(self, connection: Connection) -> None:
-        """Hand over what came right behind the greeting of a connection, once. `_reading` is held."""
+        """Hand over what came right behind the greeting of a connection, once."""
         if self._early is not None and self._early[0] is connection:
             _, self._reader, early = self._early
             self._early = None
-            try:
-                self._hand_over(connection, early)
-            except (OSError, EchoicError) as error:
-                self._break(connection, str(error))
-            except BaseException:
-                self._break(connection, "whoever read it was interrupted")
-                raise
+            self._hand_over(connection, early)
 
     def _receive_large(self, connection: Connection, room: memoryview) -> None:
         """Receive the rest of a large frame where it belongs."""
@@ -330,8 +327,7 @@ class Link:
         finally:
             self._reading_thread = 0
         self._events.reply(lane, call, {sink.name: problem} if problem else None)
-        if not self._write_lone():
-            self.pump()
+        self.pump()
         return True
 
     def _hand_over(self, connection: Connection, frames: Sequence[Frame]) -> None:

@@ -15,12 +15,10 @@ however many sinks it holds.
 import secrets
 import threading
 import time
-from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
@@ -29,7 +27,8 @@ from echoic.channels import Call, CallLane, SourceRun
 from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
 from echoic.formats import Format, bind, match
 from echoic.hub.errands import inside_handler
-from echoic.wire import Batch, Buffer, encoder_of
+from echoic.wire import Batch, encoder_of
+from echoic.wire.bounds import bounds_of
 from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -463,22 +462,17 @@ class Source:
 
 def batch_of_records(format: Format, records: Sequence[bytes]) -> Batch:
     """Return encoded records as a batch."""
-    bounds = array("I", accumulate(map(len, records), initial=0)) if format.variable else None
-    return Batch(format, len(records), [b"".join(records)], bounds)
+    return Batch(format, len(records), [b"".join(records)], bounds_of(records) if format.variable else None)
 
 
 def split(batch: Batch) -> Iterator[Batch]:
     """Yield a batch in parts that are small enough for frames; nothing for an empty one."""
-    if not batch.count:
-        return
-    records, bounds = batch.records, batch.bounds
-    if len(records) <= BATCH_BYTES_MAX:
+    if batch.count and len(batch.records) <= BATCH_BYTES_MAX:
         yield batch
         return
-    start = 0
+    counts, bounds, start = [], batch.bounds, 0
     while start < batch.count:
         end = max(start + 1, bisect_right(bounds, bounds[start] + BATCH_BYTES_MAX) - 1)
-        part: list[Buffer] = [records[bounds[start] : bounds[end]]]
-        places = [place - bounds[start] for place in bounds[start : end + 1]] if batch.format.variable else None
-        yield Batch(batch.format, end - start, part, places)
+        counts.append(end - start)
         start = end
+    yield from batch.parts(counts)

@@ -190,9 +190,7 @@ class Sink:
             if self.closed:
                 return ""
             try:
-                declared = self.declared
-                typed = batch if declared is None else batch.to(declared, narrow=self._narrow)
-                items = iter((typed,) if self._batch else typed.events())
+                items = iter(self._items_of(batch))
             except RAISED as error:  # a class may refuse the values of its fields
                 return self._failed(error)
             self._events += batch.count
@@ -333,11 +331,12 @@ class Sink:
         Raises:
             EchoicError: They contradict their type.
         """
-        typed = arrival.batch
-        if self.declared is not None:
-            typed = typed.to(self.declared, narrow=self._narrow)
-        self._events += typed.count
-        return ([typed] if typed.count else []) if self._batch else typed.events()
+        self._events += arrival.batch.count
+        return self._items_of(arrival.batch) if arrival.batch.count else []
+
+    def _items_of(self, batch: Batch) -> list[Any]:
+        typed = batch if self.declared is None else batch.to(self.declared, narrow=self._narrow)
+        return [typed] if self._batch else typed.events()
 
     def _drain(self) -> None:
         """Run the handler in a thread of its own."""

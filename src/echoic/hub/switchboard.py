@@ -178,7 +178,7 @@ class Switchboard:
     def pass_over(self, member: Member, source: int, count: int) -> None:
         """Count events that no other hub wants."""
         with self.lock:
-            self.core.pass_over(member, source, count)
+            member.pass_over(source, count)
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
         """Send a synchronous event."""
@@ -253,29 +253,20 @@ class Switchboard:
         """Hand events over, and tell the sender of those that were handled at once."""
         deliver = self._deliveries.deliver
         done = [(delivery, failures) for delivery in deliveries if (failures := deliver(delivery)) is not None]
-        if not done:
-            return
-        core = self.core
-        with self.lock:
+        if done:
+            self.finish(done)
+
+    def finish(self, done: Sequence[tuple[Delivery, Mapping[str, str]]]) -> None:
+        """Tell the senders of events that they were handled, and who failed at them."""
+
+        def tell(core: Concentrator) -> None:
             for delivery, failures in done:
                 if delivery.call:
                     core.reply(delivery, failures)
                 else:
                     core.handled(delivery)
-            todo = self._settle()
-        for act in todo:
-            act()
 
-    def finish(self, delivery: Delivery, failures: dict[str, str]) -> None:
-        """Tell the sender that its events were handled."""
-        with self.lock:
-            if delivery.call:
-                self.core.reply(delivery, failures)
-            else:
-                self.core.handled(delivery)
-            todo = self._settle()
-        for act in todo:
-            act()
+        self.do(tell)
 
     def ask(self, address: str, message: Message, expected: type[M]) -> M:
         """Send a request to the hub at an address, and return its reply.
@@ -324,10 +315,7 @@ class Switchboard:
 
     def pump_all(self) -> None:
         """Write what has been put into outboxes without being written."""
-        with self.lock:
-            todo = self._settle()
-        for act in todo:
-            act()
+        self.do(lambda _: None)
 
     def busy(self, member: Member) -> bool:
         """Whether a link that the channel's events take is clogged, so that they may as well gather."""

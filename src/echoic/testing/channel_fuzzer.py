@@ -27,6 +27,7 @@ from echoic.channels import (
     Member,
     Message,
     SinkHub,
+    ignore,
     messages,
 )
 from echoic.channels.greeting import count_frame
@@ -99,11 +100,11 @@ class ChannelFuzzer(Fuzzer):
         victim.manager.directory.create(MINE.name, None)
         mine = victim.open(MINE, None)
         mine.sources[SOURCE] = 0
-        victim.join(mine, "source", _ignore)
+        victim.join(mine, "source", ignore)
         heard = victim.open(HEARD, None)
         heard.sink = SinkHub(victim.address, "block", ("printer",))
         self._meet(victim)
-        victim.join(heard, "sink", _ignore)
+        victim.join(heard, "sink", ignore)
         return victim, mine
 
     def _meet(self, victim: Concentrator) -> None:
@@ -287,7 +288,3 @@ def _twist(draw: Random, value: object) -> object:
 def _twist_key(draw: Random, key: object) -> object:
     """Return a key, another one if it is the number of a source."""
     return key if isinstance(key, str) else _twist(draw, key)
-
-
-def _ignore(reply: Message) -> None:
-    """Take an answer that changes nothing."""

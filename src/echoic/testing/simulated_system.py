@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from echoic.channels import Call, ChannelId, Concentrator, Delivery, Member, Message, Missed, SinkHub, Slow
+from echoic.channels import Call, ChannelId, Concentrator, Delivery, Member, Missed, SinkHub, Slow, ignore
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.formats import event
@@ -137,7 +137,7 @@ class SimulatedSystem:
         self.sources.append(source)
         member.sources[source.number] = 0
         self.note(f"{hub.id}: opens source {source.number} of {id}")
-        hub.do(lambda core: core.join(member, "source", _ignore))
+        hub.do(lambda core: core.join(member, "source", ignore))
         self.run_soon(pause_ns, lambda: self._submit_on(source))
         return source
 
@@ -157,7 +157,7 @@ class SimulatedSystem:
         self.subscriptions.append(subscription)
         member.sink = SinkHub(hub.address, slow, (f"sink {subscription.number}",))
         self.note(f"{hub.id}: subscribes to {id} as {subscription.number}, {slow}")
-        hub.do(lambda core: core.join(member, "sink", _ignore))
+        hub.do(lambda core: core.join(member, "sink", ignore))
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -481,8 +481,4 @@ class SimulatedSystem:
     def _register(self, hub: SimulatedHub, name: str, server: str) -> None:
         if server:
             id = str(ChannelId(hub.address, name))
-            hub.do(lambda core: core.register(server, name, id, _ignore))
-
-
-def _ignore(reply: Message) -> None:
-    """Take an answer that changes nothing."""
+            hub.do(lambda core: core.register(server, name, id, ignore))

@@ -5,16 +5,23 @@ use them in Python asks for `checked_bounds`, and gets a sequence that cuts the 
 other form were made by this program, and are right.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy
 
 from echoic.errors import MalformedBatchError
 
-__all__ = ["Bounds", "checked_bounds"]
+__all__ = ["Bounds", "bounds_of", "checked_bounds"]
 
 Bounds: TypeAlias = Sequence[int] | numpy.ndarray[Any, Any]
+
+
+def bounds_of(records: Iterable[bytes]) -> Sequence[int]:
+    """Return where records that stand one behind the other begin, and where the last one ends."""
+    return array("I", accumulate(map(len, records), initial=0))
 
 
 def checked_bounds(bounds: Bounds, record_bytes_min: int, size: int) -> Sequence[int]:

@@ -238,9 +238,7 @@ class _Source:
         else:
             rows = "iter_unpack(fixed)"
         text = f"def decode(records, data, fixed):\n{''.join(lines)}    return [{made} for {values} in {rows}]\n"
-        exec(compile(text, "<generated decoder>", "exec"), self.namespace)  # noqa: S102 - our own text, see the module
-        decode: Any = self.namespace["decode"]
-        return decode  # type: ignore[no-any-return] # the text above defines it so
+        return self._compiled(text)  # type: ignore[no-any-return] # the text above defines it so
 
     def single(self, made: str) -> Callable[[Buffer, int], object]:
         """Compile the gathered parts for one record."""
@@ -250,9 +248,11 @@ class _Source:
             kind = self._constant("D", dtype)
             lines.append(f"    c{index} = ndarray({shape}, {kind}, data, place + {offset})\n")
         text = f"def decode(data, place):\n{''.join(lines)}    return {made}\n"
+        return self._compiled(text)  # type: ignore[no-any-return] # the text above defines it so
+
+    def _compiled(self, text: str) -> Any:  # noqa: ANN401 - a function, as the text defines it
         exec(compile(text, "<generated decoder>", "exec"), self.namespace)  # noqa: S102 - our own text, see the module
-        decode: Any = self.namespace["decode"]
-        return decode  # type: ignore[no-any-return] # the text above defines it so
+        return self.namespace["decode"]
 
 
 def _column(
