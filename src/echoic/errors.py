@@ -9,6 +9,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
     │   ├── EncodeError               this value does not fit its field
     │   ├── IncompatibleTypesError    these two event types do not match
     │   ├── CodegenError              generated code was refused or could not be linked
+    │   ├── ECodeError                a derivation's code does not compile
     │   ├── AddressError              this is not an address, channel id or channel name
     │   ├── ChannelExistsError        the name is taken
     │   ├── ChannelNotFoundError      nobody knows this channel
@@ -36,6 +37,7 @@ __all__ = [
     "ClosedError",
     "CodegenError",
     "DeliveryError",
+    "ECodeError",
     "EchoicError",
     "EncodeError",
     "FormatError",
@@ -76,6 +78,17 @@ class IncompatibleTypesError(LocalError):
 
 class CodegenError(LocalError):
     """Generated code was refused or could not be linked."""
+
+
+class ECodeError(LocalError):
+    """A derivation's code does not compile.
+
+    `problems` has for each mistake its line, column and message; the text of the error shows the lines with carets.
+    """
+
+    def __init__(self, text: str, problems: tuple[tuple[int, int, str], ...] = ()) -> None:
+        self.problems = problems
+        super().__init__(text)
 
 
 class AddressError(LocalError):

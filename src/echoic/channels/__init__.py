@@ -1,17 +1,30 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
 from echoic.channels.concentrator import Concentrator
+from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import Directory, ManagedChannel, nearest
-from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
+from echoic.channels.effects import Compile, Delivery, Dial, Effect, Ended, Forgotten, Missed, Troubled
 from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
 from echoic.channels.identity import ChannelId, check_channel_name
+from echoic.channels.installing import (
+    build,
+    compiled,
+    congested,
+    derive,
+    forget_source,
+    report_trouble,
+    send_share,
+)
 from echoic.channels.member import Call, Member
 from echoic.channels.messages import (
     Browse,
     ChannelCounts,
     ChannelEntry,
+    DerivationCounts,
+    Derive,
+    DerivedAs,
     Describe,
     Described,
     Done,
@@ -19,19 +32,29 @@ from echoic.channels.messages import (
     Joined,
     Listing,
     Message,
+    Placement,
+    Recipe,
     Refused,
     Report,
     Reported,
     Resolve,
     Resolved,
+    Restore,
+    Save,
+    Saved,
     SinkHub,
     Slow,
+    Step,
+    Trouble,
+    Tune,
 )
 from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
+from echoic.channels.policy import Policy
 from echoic.channels.requests import ignore
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
+from echoic.channels.workshop import Workshop
 
 __all__ = [
     "CREDIT_BYTES",
@@ -45,8 +68,13 @@ __all__ = [
     "ChannelCounts",
     "ChannelEntry",
     "ChannelId",
+    "Compile",
     "Concentrator",
     "Delivery",
+    "Derivation",
+    "DerivationCounts",
+    "Derive",
+    "DerivedAs",
     "Describe",
     "Described",
     "Dial",
@@ -66,21 +94,40 @@ __all__ = [
     "Missed",
     "NameTable",
     "Neighbour",
+    "Placement",
+    "Policy",
+    "Recipe",
     "Refused",
     "Report",
     "Reported",
     "Resolve",
     "Resolved",
+    "Restore",
     "Run",
+    "Save",
+    "Saved",
     "Session",
     "SessionStatistics",
+    "Share",
     "SinkHub",
     "Slow",
     "SourceRun",
+    "Step",
     "Target",
+    "Trouble",
+    "Troubled",
+    "Tune",
+    "Workshop",
+    "build",
     "check_channel_name",
+    "compiled",
+    "congested",
     "decode_reply",
+    "derive",
+    "forget_source",
     "ignore",
     "nearest",
+    "report_trouble",
+    "send_share",
     "submit_runs",
 ]

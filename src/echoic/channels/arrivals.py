@@ -117,7 +117,8 @@ def _arrive(
     fresh, gap = member.advance(source, first, batch.count)
     if gap is not None:
         core.miss(member, gap)
-    delivery = Delivery(member, batch, source, first, neighbour.id, channel, size, 0)
+    raw = member.is_raw(source, first)
+    delivery = Delivery(member, batch, source, first, neighbour.id, channel, size, 0, raw)
     if not fresh:
         core.handled(delivery)
         return None

@@ -5,7 +5,7 @@ each other hub. This is its mind. It is told what happens (`receive`, `meet`, `b
 the program wants (`create`, `join`, `submit`, `call`), and leaves behind what must be done:
 
     stirred      hubs whose session has something in its outbox; whoever writes their links takes it from there
-    effects      Dial, Missed, Ended, Forgotten
+    effects      Dial, Missed, Ended, Forgotten, Compile, Troubled
     Delivery     returned by `receive`: events for the sinks here
 
 Requests between hubs are answered later; whoever asks gives a function for the answer. The same code runs inside a hub
@@ -14,17 +14,19 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from echoic.channels.arrivals import decline, receive_events, receive_runs
+from echoic.channels.attaching import arrange, attach_all, attached, detach
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
+from echoic.channels.installing import answer_derivation, install, install_heard, review
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
@@ -40,21 +42,31 @@ from echoic.channels.messages import (
     Joined,
     Leave,
     Message,
+    Placed,
     Refused,
     Report,
     Reported,
+    Restore,
     Role,
+    Save,
     SinkHub,
+    Step,
+    Trouble,
+    Tune,
     decode_message,
     encode_message,
 )
 from echoic.channels.neighbour import Binding, Neighbour
+from echoic.channels.policy import Policy
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.errors import ChannelNotFoundError, EchoicError, LimitExceededError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
+
+if TYPE_CHECKING:
+    from echoic.channels.derivation import Derivation
 
 __all__ = ["Concentrator", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
 
@@ -67,11 +79,21 @@ COUNT_MAX: Final = 2**64 - 1  # a message can tell no more, whatever gaps a peer
 class Concentrator:
     """What one hub knows and decides."""
 
-    def __init__(self, id: str, address: str, name: str = "", *, untold_bytes_max: int = UNTOLD_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        id: str,
+        address: str,
+        name: str = "",
+        *,
+        policy: Policy | None = None,
+        untold_bytes_max: int = UNTOLD_BYTES_MAX,
+    ) -> None:
         self.id: Final = id
         self.address: Final = address
         self.name: Final = name
         self.manager: Final = Manager(address)
+        self.policy: Final = policy or Policy()
+        self.derivations: Final[dict[str, Derivation]] = {}
         self.neighbours: Final[dict[str, Neighbour]] = {}
         self.members: Final[dict[str, Member]] = {}
         self.stirred: Final[set[str]] = set()
@@ -85,7 +107,7 @@ class Concentrator:
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0
-        self._now_ns = 0
+        self.now_ns = 0
 
     def open(self, id: ChannelId, format: Format | None) -> Member:
         """Return this hub's part in a channel."""
@@ -118,11 +140,12 @@ class Concentrator:
 
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
-                self._attach_all(member, reply.sinks, settled)
+                install_heard(self, member, reply.heard, lambda: attach_all(self, member, reply.sinks, settled))
             else:
                 answer(reply)
 
-        self.ask(member.manager, Join(member.name, role, hub), joined)
+        arrange(member)
+        self.ask(member.manager, Join(member.name, role, hub, member.lineage), joined)
 
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
@@ -131,6 +154,7 @@ class Concentrator:
         if role == "sink":
             member.sink = None
             member.positions.clear()
+        arrange(member)
         self.ask(member.manager, Leave(member.name, role, self.address), ignore)
 
     def blocked(self, member: Member) -> bool:
@@ -168,6 +192,7 @@ class Concentrator:
             self.send(hub, item)
             if isinstance(item, Cut):
                 member.owe(targets[hub].sink, targets[hub].since)
+                arrange(member)
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
         """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers."""
@@ -216,10 +241,10 @@ class Concentrator:
             if neighbour is None:
                 answer(Refused("UnreachableError", reason))
                 return
-            number = self.requests.add(neighbour.id, self._now_ns, answer)
+            number = self.requests.add(neighbour.id, self.now_ns, answer)
             self._post(neighbour.id, FrameKind.CONTROL, encode_message(number, message))
 
-        self._when_linked(address, linked)
+        self.when_linked(address, linked)
 
     def farewell(self) -> None:
         """Tell every neighbour that this hub ends."""
@@ -279,7 +304,7 @@ class Concentrator:
         for neighbour in list(self.neighbours.values()):
             if neighbour.stands_at(address) and not neighbour.connected:
                 neighbour.refusals += int(refused)
-        if self.search.failed(address, reason, self._now_ns, refused=refused):
+        if self.search.failed(address, reason, self.now_ns, refused=refused):
             self.effects.append(Dial(address))
 
     def gone(self, hub: str, reason: str) -> None:
@@ -298,6 +323,7 @@ class Concentrator:
             target = member.fanout.detach(hub)
             if target is not None:
                 member.owe(target.sink, target.since)
+                arrange(member)
             if member.owes(hub):  # perhaps since it was cut off, which it may never have heard
                 member.lose("source")
             if neighbour.stands_at(member.manager):
@@ -308,7 +334,7 @@ class Concentrator:
 
     def tick(self, now_ns: int) -> None:
         """Do what time demands: tell counts, dial again, give up, join again. Call it about ten times a second."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns
         for hub, neighbour in list(self.neighbours.items()):
             if neighbour.lost(now_ns):
                 self.gone(hub, "it took leave" if neighbour.leaving else "it cannot be reached")
@@ -322,6 +348,7 @@ class Concentrator:
         self.requests.overdue(now_ns)
         if now_ns >= self._retry_ns:
             self._retry_ns = now_ns + RETRY_NS
+            review(self, now_ns)
             for member in self.members.values():
                 for role in member.lacking():
                     self.join(member, role, ignore)
@@ -430,6 +457,8 @@ class Concentrator:
                         self.miss(binding.member, gap)
             case Cut():
                 self._cut(neighbour, message)
+            case Placed(number):
+                neighbour.place(message)
             case Farewell():
                 neighbour.leaving = True
             case _:
@@ -465,19 +494,23 @@ class Concentrator:
         """Do what is asked, by this hub or another, and answer."""
         try:
             match message:
-                case Join(name, "sink", hub):
-                    self.manager.admit(name, hub, self.ask, answer)
-                case Attach(channel, sink):
-                    self._attached(self._opened(channel), sink, answer)
+                case Join(name, "sink", hub, lineage):
+                    self.manager.admit(name, hub, lineage, self.ask, answer)
+                case Attach(channel, sink, lineage):
+                    self._attach(channel, sink, lineage, answer)
                 case Detach(channel, address, subscription):
-                    self._detach(self._opened(channel), address, subscription)
+                    detach(self, self.opened(channel), address, subscription)
                     answer(Done())
+                case Tune() | Save() | Restore() | Trouble():
+                    answer_derivation(self, message, answer)
                 case Leave(name, "sink", address):
                     for source in self.manager.directory.leave_sink(name, address):
                         self.ask(source, Detach(str(ChannelId(self.address, name)), address), ignore)
                     answer(Done())
                 case Report():
-                    answer(Reported(self.name or self.address, [member.counts() for member in self.members.values()]))
+                    counts = [member.counts() for member in self.members.values()]
+                    derived = [derivation.counts() for derivation in self.derivations.values()]
+                    answer(Reported(self.name or self.address, counts, derived))
                 case _:
                     living = {self.address} | {
                         neighbour.address for neighbour in self.neighbours.values() if neighbour.connected
@@ -486,56 +519,39 @@ class Concentrator:
         except EchoicError as error:
             answer(Refused(type(error).__name__, str(error)))
 
-    def _attach_all(self, member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
-        """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
-        waiting = {sink.address: sink for sink in sinks if sink.address != self.address}
-        silent: list[SinkHub] = []
-        if not waiting:
-            then(True)
-            return
+    def _attach(self, channel: str, sink: SinkHub, lineage: tuple[Step, ...], answer: Answer) -> None:
+        """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
 
-        def linked(neighbour: Neighbour | None, address: str) -> None:
-            sink = waiting.pop(address)
-            if neighbour is None:
-                member.owe(sink)
-                silent.append(sink)
-            elif sink.hub in ("", neighbour.id):
-                bind = member.attach(neighbour.id, sink)
-                if bind is not None:
-                    self.send(neighbour.id, bind)
-            if not waiting:
-                then(not silent)
+        def installed(refused: Refused | None) -> None:
+            try:
+                if refused is not None:
+                    answer(refused)
+                else:
+                    attached(self, self.opened(channel), sink, answer)
+            except EchoicError as error:
+                answer(Refused(type(error).__name__, str(error)))
 
-        for address, sink in list(waiting.items()):
-            self._when_linked(address, lambda neighbour, _, address=address: linked(neighbour, address), sink.hub)  # type: ignore[misc] # mypy#12557
+        install(self, ChannelId.parse(channel).address, lineage, installed)
 
-    def _attached(self, member: Member, sink: SinkHub, answer: Answer) -> None:
-        def settled(complete: bool) -> None:
-            if not complete:
-                member.lose("source")  # try again, while the manager says that it is there
-            answer(Done())
+    def opened(self, id: str) -> Member:
+        """Return this hub's part in a channel.
 
-        self._attach_all(member, [sink], settled)
-
-    def _detach(self, member: Member, address: str, subscription: int) -> None:
-        hub = member.disown(address, subscription)
-        if hub:
-            self.send(hub, Cut(member.number, "it is not wanted any more", asked=True))
-
-    def _opened(self, id: str) -> Member:
+        Raises:
+            ChannelNotFoundError: It is not open here.
+        """
         member = self.members.get(id)
         if member is None:
             raise ChannelNotFoundError(f"channel `{id}` is not open here")
         return member
 
-    def _when_linked(self, address: str, then: Then, hub: str = "") -> None:
+    def when_linked(self, address: str, then: Then, hub: str = "") -> None:
         """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
         found = [one for one in self.neighbours.values() if one.stands_at(address) and not one.leaving]
         found = [one for one in found if hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
             return
-        if self.search.add(address, then, self._now_ns):
+        if self.search.add(address, then, self.now_ns):
             self.effects.append(Dial(address))
 
     def linked(self, neighbour: Neighbour, address: str) -> None:

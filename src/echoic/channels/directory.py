@@ -2,21 +2,31 @@
 
 The hub that creates a channel manages it (JECho, section 4: channel managers). The book is all a manager has; events do
 not pass through it, so its hub may come and go without stopping traffic. Each method says who must be told.
+
+Channels derived from one stand in the same book. Those who ask for the same recipe with the same parameters share one
+channel; when its parameters change, it is found under the changed ones.
 """
 
 import difflib
-from collections.abc import Collection, Iterable
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from echoic.channels.identity import check_channel_name
-from echoic.channels.messages import ChannelEntry, SinkHub
-from echoic.errors import ChannelExistsError, ChannelNotFoundError, LimitExceededError
+from echoic.channels.messages import ChannelEntry, Recipe, SinkHub, Step
+from echoic.ecode import PORTS_MAX
+from echoic.errors import ChannelExistsError, ChannelNotFoundError, FormatError, LimitExceededError, RefusedError
 from echoic.formats import Format
 
 __all__ = ["Directory", "ManagedChannel", "nearest"]
 
 MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many with sinks
+DERIVED_MAX: Final = 1024  # channels derived from one
+CODE_CHARACTERS_MAX: Final = 65_536
+VALUES_BYTES_MAX: Final = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -27,6 +37,15 @@ class ManagedChannel:
     format: Format | None
     sources: set[str] = field(default_factory=set)
     sinks: dict[str, SinkHub] = field(default_factory=dict)
+    step: Step | None = None
+    """How its events are made, if it is derived from another channel of the same book."""
+    children: dict[str, None] = field(default_factory=dict)
+    """The channels derived from it, the oldest first."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody takes part, and nothing is derived from it."""
+        return not self.sources and not self.sinks and not self.children
 
 
 class Directory:
@@ -34,6 +53,7 @@ class Directory:
 
     def __init__(self) -> None:
         self._channels: dict[str, ManagedChannel] = {}
+        self._shared: dict[tuple[Recipe, bytes], str] = {}
 
     def create(self, name: str, format: Format | None) -> ManagedChannel:
         """Enter a channel.
@@ -66,8 +86,141 @@ class Directory:
             ChannelNotFoundError: There is none of this name.
         """
         channel = self.get(name)
+        for child in list(channel.children):
+            self.remove(child)
         del self._channels[name]
+        if channel.step is not None:
+            self._channels[channel.step.recipe.parent].children.pop(name, None)
+            key = (channel.step.recipe, channel.step.values)
+            if self._shared.get(key) == channel.step.group:
+                del self._shared[key]
         return channel
+
+    def derive(self, step: Step, *, share: bool = True) -> tuple[Step, ...]:
+        """Enter a derived channel, or one for each port, unless there is one that can be shared; return it.
+
+        Raises:
+            ChannelNotFoundError: There is no such parent.
+            FormatError: The parent has no type, so that no code can be checked against it.
+            ChannelExistsError: The name it is to have is taken by another channel.
+            LimitExceededError: Too much is derived from this parent already.
+            RefusedError: The recipe cannot be one.
+        """
+        recipe = step.recipe
+        parent = self.get(recipe.parent)
+        if parent.format is None:
+            raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
+        _check_recipe(step)
+        group = step.group or (self._shared.get((recipe, step.values), "") if share else "")
+        known = self._group(parent, group)
+        if known:
+            if known[0].recipe != recipe:
+                raise ChannelExistsError(f"a channel named `{group}` is derived in another way already")
+            return known
+        group = group or self._free_name(parent.name, step)
+        self._make_room(parent)
+        descriptor = parent.format.descriptor
+        made = tuple(
+            msgspec.structs.replace(
+                step, name=f"{group}.{port}" if recipe.ports else group, group=group, port=port, input=descriptor
+            )
+            for port in range(recipe.ports or 1)
+        )
+        format = Format.from_descriptor(recipe.output) if recipe.output else parent.format
+        for one in made:
+            self.create(one.name, format).step = one
+            parent.children[one.name] = None
+        if share:
+            self._shared[recipe, step.values] = group
+        return made
+
+    def adopt(self, lineage: Sequence[Step]) -> None:
+        """Enter derived channels that somebody takes part in, and that this book, begun anew, does not know.
+
+        Raises:
+            EchoicError: As `derive` does.
+        """
+        for step in lineage:
+            if step.name not in self._channels:
+                self.derive(step)
+
+    def tune(self, name: str, values: bytes) -> tuple[Step, ...]:
+        """Replace the parameters of a derived channel; return it, and the others of its group, as they are then.
+
+        Raises:
+            ChannelNotFoundError: There is no such channel.
+            RefusedError: It has no parameters.
+        """
+        step = self.get(name).step
+        if step is None or not step.recipe.params:
+            raise RefusedError(f"channel `{name}` has no parameters")
+        if len(values) > VALUES_BYTES_MAX:
+            raise LimitExceededError(f"a parameter block has {len(values)} bytes, limit is {VALUES_BYTES_MAX}")
+        if self._shared.get((step.recipe, step.values)) == step.group:
+            del self._shared[step.recipe, step.values]
+            self._shared.setdefault((step.recipe, values), step.group)
+        tuned = tuple(
+            msgspec.structs.replace(one, values=values, version=step.version + 1)
+            for one in self._group(self.get(step.recipe.parent), step.group)
+        )
+        for one in tuned:
+            self.get(one.name).step = one
+        return tuned
+
+    def lineage(self, name: str) -> tuple[Step, ...]:
+        """Return how a channel is derived, from the first derivation on; nothing for one that is not."""
+        found: list[Step] = []
+        step = self.get(name).step
+        while step is not None:
+            found.append(step)
+            step = self.get(step.recipe.parent).step
+        return tuple(reversed(found))
+
+    def origins(self, name: str) -> set[str]:
+        """Return the hubs that have sources of a channel, or of one that it is derived from."""
+        channel = self.get(name)
+        inherited = self.origins(channel.step.recipe.parent) if channel.step is not None else set[str]()
+        return channel.sources | inherited
+
+    def heard(self, name: str) -> tuple[tuple[Step, ...], ...]:
+        """Return the lineages of the channels derived from one, directly or not, that have sinks."""
+        found: list[tuple[Step, ...]] = []
+        for child in self.get(name).children:
+            if self._channels[child].sinks:
+                found.append(self.lineage(child))
+            found += self.heard(child)
+        return tuple(found)
+
+    def strike(self, name: str, address: str) -> None:
+        """Strike a hub that has no sources of a channel, nor of what it is derived from."""
+        channel: ManagedChannel | None = self.get(name)
+        while channel is not None:
+            channel.sources.discard(address)
+            channel = self.get(channel.step.recipe.parent) if channel.step is not None else None
+
+    def _group(self, parent: ManagedChannel, group: str) -> tuple[Step, ...]:
+        steps = [self._channels[child].step for child in parent.children] if group else []
+        return tuple(step for step in steps if step is not None and step.group == group)
+
+    def _free_name(self, parent: str, step: Step) -> str:
+        """Return a name for a derived channel: the parent's, and a few letters that tell it from others."""
+        text = msgspec.msgpack.encode((step.recipe, step.values))
+        name = ""
+        while not name or name in self._channels or f"{name}.0" in self._channels:
+            text += b"+"  # of what is just the same but not shared, each has a further one
+            name = f"{parent}.{hashlib.blake2b(text, digest_size=4).hexdigest()}"
+        return name
+
+    def _make_room(self, parent: ManagedChannel) -> None:
+        if len(parent.children) < DERIVED_MAX:
+            return
+        for child in parent.children:
+            if self._channels[child].idle:
+                self.remove(child)
+                return
+        raise LimitExceededError(
+            f"{len(parent.children)} channels are derived from `{parent.name}` already, which is the limit"
+        )
 
     def join_source(self, name: str, address: str) -> list[SinkHub]:
         """Enter a hub with sources; return the hubs it must send to.
@@ -91,7 +244,7 @@ class Directory:
         channel = self.get(name)
         _check_room(name, sink.address, channel.sinks)
         channel.sinks[sink.address] = sink
-        return sorted(channel.sources)
+        return sorted(self.origins(name))
 
     def leave_source(self, name: str, address: str) -> None:
         """Strike a hub with sources."""
@@ -101,7 +254,7 @@ class Directory:
         """Strike a hub with sinks; return the hubs that must stop sending to it."""
         channel = self.get(name)
         channel.sinks.pop(address, None)
-        return sorted(channel.sources)
+        return sorted(self.origins(name))
 
     def forget_hub(self, address: str) -> None:
         """Strike a hub that has vanished, everywhere."""
@@ -116,11 +269,23 @@ class Directory:
                 channel.name,
                 f"echoic://{address}/{channel.name}",
                 channel.format.name if channel.format else "",
-                len(channel.sources),
+                len(self.origins(channel.name)),
                 len(channel.sinks),
+                channel.step.recipe.parent if channel.step is not None else "",
             )
             for channel in sorted(self._channels.values(), key=lambda channel: channel.name)
         ]
+
+
+def _check_recipe(step: Step) -> None:
+    """Refuse what no code should have to be compiled for."""
+    recipe = step.recipe
+    if not 0 <= recipe.ports <= PORTS_MAX:
+        raise RefusedError(f"a router has {recipe.ports} ports, limit is {PORTS_MAX}")
+    if len(recipe.code) > CODE_CHARACTERS_MAX:
+        raise RefusedError(f"the code has {len(recipe.code)} characters, limit is {CODE_CHARACTERS_MAX}")
+    if len(step.values) > VALUES_BYTES_MAX:
+        raise RefusedError(f"a parameter block has {len(step.values)} bytes, limit is {VALUES_BYTES_MAX}")
 
 
 def _check_room(name: str, address: str, known: Collection[str]) -> None:

@@ -4,11 +4,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from echoic.channels.derivation import Derivation
 from echoic.channels.member import Member
-from echoic.channels.messages import Gap
+from echoic.channels.messages import Gap, Trouble
 from echoic.wire import Batch
 
-__all__ = ["Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
+__all__ = ["Compile", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed", "Troubled"]
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +23,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     number: int
     size: int
     call: int
+    raw: bool = False
+    """Whether they have yet to be derived, because that was placed with the sinks."""
 
 
 class Dial(msgspec.Struct, frozen=True):
@@ -50,4 +53,17 @@ class Forgotten(msgspec.Struct, frozen=True):
     hub: str
 
 
-Effect: TypeAlias = Dial | Missed | Ended | Forgotten
+class Compile(msgspec.Struct, frozen=True):
+    """Compile the code of a derivation, and tell how it went by `compiled`."""
+
+    derivation: Derivation
+
+
+class Troubled(msgspec.Struct, frozen=True):
+    """Tell the sinks of a derived channel here what is wrong with its derivation in some hub."""
+
+    member: Member
+    trouble: Trouble
+
+
+Effect: TypeAlias = Dial | Missed | Ended | Forgotten | Compile | Troubled

@@ -4,7 +4,7 @@ The hub that creates a channel manages it (JECho, section 4: channel managers, c
 both, so a system has as many managers and name servers as it likes. Events never pass through either.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TypeAlias
@@ -15,6 +15,8 @@ from echoic.channels.messages import (
     Attach,
     Browse,
     ChannelEntry,
+    Derive,
+    DerivedAs,
     Describe,
     Described,
     Done,
@@ -28,6 +30,8 @@ from echoic.channels.messages import (
     Resolve,
     Resolved,
     SinkHub,
+    Step,
+    Tune,
     Unregister,
 )
 from echoic.channels.name_table import NameTable
@@ -58,9 +62,13 @@ class Manager:
             case Describe(name):
                 channel = self.directory.get(name)
                 descriptor = channel.format.descriptor if channel.format is not None else b""
-                return Described(name, descriptor, sorted(channel.sources), list(channel.sinks.values()))
-            case Join(name, _, hub):
-                return Joined(self.directory.join_source(name, hub.address))
+                sources, lineage = sorted(self.directory.origins(name)), self.directory.lineage(name)
+                return Described(name, descriptor, sources, list(channel.sinks.values()), lineage)
+            case Join(name, _, hub, lineage):
+                self.directory.adopt(lineage)
+                return Joined(self.directory.join_source(name, hub.address), self.directory.heard(name))
+            case Derive(step, share):
+                return DerivedAs(self.directory.derive(step, share=share))
             case Leave(name, _, address):
                 self.directory.leave_source(name, address)
                 return Done()
@@ -77,31 +85,61 @@ class Manager:
             case _:
                 raise RefusedError(f"{type(message).__name__} is not a request")
 
-    def admit(self, name: str, sink: SinkHub, ask: Ask, answer: Answer) -> None:
+    def admit(self, name: str, sink: SinkHub, lineage: Sequence[Step], ask: Ask, answer: Answer) -> None:
         """Let a hub receive: `ask` every source's hub to send to it, and answer when all of them do.
 
         Raises:
             ChannelNotFoundError: There is no such channel here.
         """
-        sources = self.directory.join_sink(name, sink)
-        listed = self.directory.get(name).sources
-        waiting, silent = set(sources), list[str]()
+        directory = self.directory
+        directory.adopt(lineage)
+        sources = directory.join_sink(name, sink)
+        waiting, silent, refusals = set(sources), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:
             waiting.discard(source)
-            if isinstance(reply, Refused) and reply.kind == ChannelNotFoundError.__name__:
-                listed.discard(source)  # another hub stands there, or it has closed the channel
-            elif isinstance(reply, Refused) and source in listed:
-                silent.append(f"{source}: {reply.reason}")
+            if isinstance(reply, Refused):
+                if reply.kind == ChannelNotFoundError.__name__:
+                    directory.strike(name, source)  # another hub stands there, or it has closed the channel
+                elif source in directory.origins(name):
+                    problems = silent if reply.kind == UnreachableError.__name__ else refusals
+                    problems.append(f"{source}: {reply.reason}")
             if not waiting:
-                reason = f"not every source can be told of a sink: {'; '.join(silent)}"
-                answer(Refused(UnreachableError.__name__, reason) if silent else Joined([]))
+                answer(_admitted(silent, refusals))
 
         if not sources:
             answer(Joined([]))
-        attach = Attach(str(ChannelId(self.address, name)), sink)
+        attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name))
         for source in sources:
             ask(source, attach, partial(settled, source))
+
+    def tune(self, message: Tune, ask: Ask, answer: Answer) -> None:
+        """Replace the parameters of a derived channel: tell everybody who runs its code, and answer when all know.
+
+        Raises:
+            ChannelNotFoundError: There is no such channel here.
+            RefusedError: It has no parameters.
+        """
+        directory = self.directory
+        orders: list[tuple[str, Tune]] = []
+        for step in directory.tune(message.channel, message.values):
+            hubs = directory.origins(step.name)
+            if step.recipe.placement != "source":
+                hubs |= directory.get(step.name).sinks.keys()
+            order = Tune(str(ChannelId(self.address, step.name)), step.values, step.version)
+            orders += [(hub, order) for hub in sorted(hubs)]
+        waiting = len(orders)
+
+        def settled(_: Message) -> None:  # a hub that is gone, or does not run it, need not know
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                answer(Done())
+
+        if not orders:
+            answer(Done())
+        for hub, order in orders:
+            ask(hub, order, settled)
 
     def forget(self, address: str) -> None:
         """Strike a hub that is gone. It may live and reach others, so nobody is told: they will notice themselves."""
@@ -140,3 +178,12 @@ class Manager:
     def unregistered(self) -> Iterator[tuple[str, Register]]:
         """Yield the registrations that a name server has yet to confirm."""
         return iter([key for key, confirmed in self._registrations.items() if not confirmed])
+
+
+def _admitted(silent: list[str], refusals: list[str]) -> Message:
+    """Return what a hub is told whose sinks are to receive, when all sources' hubs have answered."""
+    if refusals:
+        return Refused(RefusedError.__name__, f"not every source runs the derivation: {'; '.join(refusals)}")
+    if silent:
+        return Refused(UnreachableError.__name__, f"not every source can be told of a sink: {'; '.join(silent)}")
+    return Joined([])

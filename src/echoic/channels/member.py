@@ -15,15 +15,18 @@ events between are known to be missing even by a sink that never heard the sourc
 import struct
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from echoic.channels.fanout import Fanout
 from echoic.channels.identity import ChannelId
-from echoic.channels.messages import Bind, ChannelCounts, Gap, Role, SinkHub
+from echoic.channels.messages import Bind, ChannelCounts, Gap, Placed, Role, SinkHub, Step
 from echoic.errors import ClosedError, MalformedFrameError
 from echoic.formats import Format
+
+if TYPE_CHECKING:
+    from echoic.channels.derivation import Derivation
 
 __all__ = ["CALL_HEADER", "EVENT_HEADER", "REPLY", "Call", "Member"]
 
@@ -77,19 +80,24 @@ class Member:
     __slots__ = (
         "_began",
         "_owed",
+        "_placed",
         "bytes_in",
         "bytes_out",
+        "derivations",
+        "derived_here",
         "events_in",
         "events_out",
         "fanout",
         "format",
         "id",
         "joined",
+        "lineage",
         "losses",
         "manager",
         "missed",
         "name",
         "number",
+        "origin",
         "positions",
         "roles",
         "sink",
@@ -112,7 +120,26 @@ class Member:
         self.joined: frozenset[Role] = frozenset()
         self._began: dict[int, int] = {}
         self._owed: dict[tuple[str, str, int], dict[int, int]] = {}
+        self._placed: dict[int, tuple[tuple[int, bool], ...]] | None = None
+        self.lineage: tuple[Step, ...] = ()
+        self.origin: Derivation | None = None
+        self.derivations: tuple[Derivation, ...] = ()
+        self.derived_here = False
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
+
+    def place(self, placed: Placed) -> None:
+        """Note where the events of a source of another hub are derived, from a certain one on."""
+        known = self._placed = self._placed or {}
+        if placed.source not in known and len(known) >= POSITIONS_MAX:
+            known.clear()
+        turns = known.get(placed.source, ((0, True),))
+        known[placed.source] = (*turns[-1:], (placed.first, placed.here))
+
+    def is_raw(self, source: int, first: int) -> bool:
+        """Whether events of a source of another hub have yet to be derived."""
+        if self._placed is None or source not in self._placed:
+            return False
+        return not [here for since, here in self._placed[source] if since <= first][-1]
 
     def position(self, source: int) -> int:
         """Return the number of the next event of a source here.

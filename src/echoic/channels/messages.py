@@ -12,6 +12,11 @@ unknown or malformed one is refused by the decoder and nothing else is ever buil
                      Gap                            you missed the events FIRST to LAST of my source: never silent
                      Cut                            you are sent no more events of this channel
                      Detach                         I do not want these any more (sink hub to source hub)
+    derived channels Derive   -> DerivedAs          make a channel of another one's events (to the manager)
+                     Tune     -> Done               another parameter block (to the manager, and by it to the sources)
+                     Save     -> Saved, Restore -> Done   the static variables of a derivation (to a source's hub)
+                     Placed                         from event FIRST on, the events of my source are derived by you
+                     Trouble                        a derivation was refused, has faulted or is suspended
     names            Register -> Done, Resolve -> Resolved, Unregister -> Done
     looking around   Browse   -> Listing, Report -> Reported
     leaving          Farewell                       this hub ends; do not look for it
@@ -32,6 +37,9 @@ __all__ = [
     "ChannelCounts",
     "ChannelEntry",
     "Cut",
+    "DerivationCounts",
+    "Derive",
+    "DerivedAs",
     "Describe",
     "Described",
     "Detach",
@@ -44,15 +52,24 @@ __all__ = [
     "Leave",
     "Listing",
     "Message",
+    "Placed",
+    "Placement",
+    "Recipe",
     "Refused",
     "Register",
     "Report",
     "Reported",
     "Resolve",
     "Resolved",
+    "Restore",
     "Role",
+    "Save",
+    "Saved",
     "SinkHub",
     "Slow",
+    "Step",
+    "Trouble",
+    "Tune",
     "Unregister",
     "decode_message",
     "encode_message",
@@ -60,6 +77,7 @@ __all__ = [
 
 Role: TypeAlias = Literal["source", "sink"]
 Slow: TypeAlias = Literal["block", "drop_oldest", "latest", "disconnect"]
+Placement: TypeAlias = Literal["source", "sink", "auto"]
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag=True):
@@ -80,6 +98,36 @@ class SinkHub(msgspec.Struct, frozen=True):
     subscription: int = 0
 
 
+class Recipe(msgspec.Struct, frozen=True):
+    """How the events of a derived channel are made of those of its parent, as whoever derives it has written it."""
+
+    parent: str
+    code: str
+    spelling: Literal["ecode", "python"] = "ecode"
+    output: bytes = b""
+    """The descriptor of the type that comes out; empty for a filter."""
+    params: bytes = b""
+    """The descriptor of the parameter block's type; empty if there is none."""
+    ports: int = 0
+    capacities: tuple[tuple[str, int], ...] = ()
+    placement: Placement = "source"
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A derived channel: what it is called, its recipe, the parameters at present, and the type of its parent.
+
+    The ports of a router are channels of one `group`, which is computed once for all of them.
+    """
+
+    name: str
+    group: str
+    recipe: Recipe
+    values: bytes = b""
+    version: int = 0
+    port: int = 0
+    input: bytes = b""
+
+
 class ChannelEntry(msgspec.Struct, frozen=True):
     """A line of a listing."""
 
@@ -88,6 +136,8 @@ class ChannelEntry(msgspec.Struct, frozen=True):
     type: str = ""
     sources: int = 0
     sinks: int = 0
+    parent: str = ""
+    """What it is derived from, in a manager's listing."""
 
 
 class ChannelCounts(msgspec.Struct, frozen=True):
@@ -108,6 +158,30 @@ class ChannelCounts(msgspec.Struct, frozen=True):
     waiting_bytes: int
 
 
+class DerivationCounts(msgspec.Struct, frozen=True):
+    """What a derivation has done in one hub, and what it has spared."""
+
+    name: str
+    id: str
+    parent: str
+    placement: Placement
+    sources: int
+    events_in: int
+    events_out: int
+    bytes_in: int
+    bytes_out: int
+    bytes_saved: int
+    """Bytes that were not sent because the derivation runs here: to each hub that would have got the parent's."""
+    busy_ns: int
+    cost: int
+    """The worst case for one event in units of about one instruction; 0 if loops have no proved bound."""
+    faults: int
+    suspended: str
+    """Why it does not run, "" if it does."""
+    fault: str = ""
+    """Why the last event that faulted did."""
+
+
 class Describe(_Tagged, frozen=True):
     """Ask the manager for a channel's type and members."""
 
@@ -121,6 +195,7 @@ class Described(_Tagged, frozen=True):
     descriptor: bytes
     sources: list[str]
     sinks: list[SinkHub]
+    lineage: tuple[Step, ...] = ()
 
 
 class Join(_Tagged, frozen=True):
@@ -129,12 +204,15 @@ class Join(_Tagged, frozen=True):
     name: str
     role: Role
     hub: SinkHub
+    lineage: tuple[Step, ...] = ()
+    """For a derived channel, which a manager that was started anew does not know."""
 
 
 class Joined(_Tagged, frozen=True):
-    """For a source's hub: the hubs that want its events."""
+    """For a source's hub: the hubs that want its events, and the channels derived from its own that have sinks."""
 
     sinks: list[SinkHub]
+    heard: tuple[tuple[Step, ...], ...] = ()
 
 
 class Leave(_Tagged, frozen=True):
@@ -150,6 +228,7 @@ class Attach(_Tagged, frozen=True):
 
     channel: str
     sink: SinkHub
+    lineage: tuple[Step, ...] = ()
 
 
 class Detach(_Tagged, frozen=True):
@@ -236,6 +315,73 @@ class Reported(_Tagged, frozen=True):
 
     hub: str
     channels: list[ChannelCounts]
+    derivations: list[DerivationCounts] = []
+
+
+class Derive(_Tagged, frozen=True):
+    """Ask the manager for a derived channel. A step without a group gets a name of its own.
+
+    Whoever asks for the same recipe with the same parameters gets the same channel, unless it is not to be shared.
+    """
+
+    step: Step
+    share: bool = True
+
+
+class DerivedAs(_Tagged, frozen=True):
+    """The derived channel, or those of a router's ports."""
+
+    steps: tuple[Step, ...]
+
+
+class Tune(_Tagged, frozen=True):
+    """Replace the parameter block of a derived channel: named by its name to the manager, by its id to others.
+
+    The manager counts the versions. A hub takes only a version that is later than the one it has.
+    """
+
+    channel: str
+    values: bytes
+    version: int = 0
+
+
+class Save(_Tagged, frozen=True):
+    """Ask a source's hub for the static variables of a derivation."""
+
+    channel: str
+
+
+class Saved(_Tagged, frozen=True):
+    """The blocks of static variables, one for each source, and the descriptor of their type."""
+
+    states: dict[int, bytes]
+    descriptor: bytes = b""
+
+
+class Restore(_Tagged, frozen=True):
+    """Give the sources of a derivation their static variables; 0 stands for every source that is not named."""
+
+    channel: str
+    states: dict[int, bytes]
+
+
+class Placed(_Tagged, frozen=True):
+    """Say where the events of a source are derived from a certain one on: `here`, or where they arrive."""
+
+    number: int
+    source: int
+    first: int
+    here: bool
+
+
+class Trouble(_Tagged, frozen=True):
+    """Tell those who hear a derived channel what is wrong with its derivation in one hub."""
+
+    channel: str
+    hub: str
+    text: str
+    faults: int = 0
+    suspended: bool = False
 
 
 class Farewell(_Tagged, frozen=True):
@@ -272,6 +418,14 @@ Message: TypeAlias = (
     | Listing
     | Report
     | Reported
+    | Derive
+    | DerivedAs
+    | Tune
+    | Save
+    | Saved
+    | Restore
+    | Placed
+    | Trouble
     | Farewell
     | Done
     | Refused

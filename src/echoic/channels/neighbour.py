@@ -12,6 +12,7 @@ from typing import Final
 
 from echoic.channels.fanout import CreditMeter
 from echoic.channels.member import Member
+from echoic.channels.messages import Placed
 from echoic.channels.session import Session
 from echoic.formats import Registry
 
@@ -33,8 +34,14 @@ class Binding:
         self.channel: Final = channel
         self.member: Final = member
         self.subscription: Final = subscription
-        self.meter: Final = CreditMeter()
+        self.meter = CreditMeter()
         self.refused = False
+
+    def renewed(self) -> "Binding":
+        """Return another of the same meaning, which lanes do not take for the one they were made for."""
+        binding = Binding(self.channel, self.member, self.subscription)
+        binding.meter, binding.refused = self.meter, self.refused
+        return binding
 
     @property
     def wanted(self) -> bool:
@@ -80,6 +87,13 @@ class Neighbour:
         self.dialled_by = ""
         self.refusals = 0
         self._broken_ns = self._next_dial_ns = self._dials = 0
+
+    def place(self, placed: Placed) -> None:
+        """Note where events that this hub sends are derived; short ways for lone events are not used any more."""
+        binding = self.bindings.get(placed.number)
+        if binding is not None and binding.member is not None and binding.member.lineage:
+            binding.member.place(placed)
+            self.bindings[placed.number] = binding.renewed()
 
     def prefers(self, dialler: str) -> bool:
         """Whether a further connection, made by the hub `dialler`, takes the place of the one there is.

@@ -1,11 +1,12 @@
 """A channel, as a program holds it: open sources, subscribe, iterate."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
-from echoic.channels import ChannelCounts, Gap
-from echoic.errors import FormatError
+from echoic.channels import ChannelCounts, ChannelId, Gap, Step, Trouble
+from echoic.errors import FormatError, LocalError
 from echoic.formats import Format
+from echoic.hub.derived import DerivationHandle, Parameters, Terms, derive_steps
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.outbound import Source, SourceState
 from echoic.hub.sink import Events, Handler, Sink, check_slow
@@ -16,18 +17,34 @@ if TYPE_CHECKING:
 __all__ = ["Channel"]
 
 
+class Opener(Protocol):
+    """Who makes channels."""
+
+    def derived(self, parent: "Channel", step: Step, terms: Terms) -> "Channel":
+        """Return a channel that is derived from another."""
+
+
 class Channel:
     """An event channel: sources submit, sinks are told. Made by `Hub.create` and `Hub.open`."""
 
-    __slots__ = ("_declared", "_flusher", "endpoints", "id", "name", "sources")
+    __slots__ = ("_declared", "_flusher", "_opener", "_params", "endpoints", "id", "name", "sources")
 
-    def __init__(self, endpoints: Endpoints, declared: object | None, flusher: "Flusher", sources: set[Source]) -> None:
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        declared: object | None,
+        flusher: "Flusher",
+        sources: set[Source],
+        opener: "Opener",
+    ) -> None:
         self.endpoints: Final = endpoints
         self.id: Final = endpoints.member.id
         self.name: Final = endpoints.member.name
         self._declared = declared
         self._flusher = flusher
         self.sources: Final = sources
+        self._opener = opener
+        self._params: Parameters | None = None
 
     @property
     def format(self) -> Format | None:
@@ -46,6 +63,11 @@ class Channel:
             raise FormatError(f"channel `{self.name}` has no type, so its sources must declare theirs")
         return declared
 
+    @property
+    def own_type(self) -> object | None:
+        """The type in which the program has opened the channel, None if it named none."""
+        return self._declared
+
     def source(self, declared: object | None = None, *, resume: SourceState | None = None) -> Source:
         """Open a source. Once this returns, every hub that has sinks will be sent its events.
 
@@ -59,6 +81,81 @@ class Channel:
             UnreachableError: The channel's manager does not answer.
         """
         return Source(self, declared, self._flusher, resume)
+
+    def derive(
+        self,
+        code: str | Callable[..., object],
+        output: object | None = None,
+        *,
+        params: object | None = None,
+        capacities: Mapping[str, int] | None = None,
+        placement: str = "source",
+        name: str = "",
+        share: bool = True,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> "Channel":
+        """Return a channel whose events are computed from this one's at every source, present and future.
+
+        Nothing runs before somebody subscribes to it. Those who derive the same with the same parameters share it.
+
+        Args:
+            code: E-Code, a subset of C, or a Python function limited to the same subset, or the text of one. It sees
+                `input`, `output` and `param`; `return 0` rejects an event.
+            output: The type of the events that come out; without one the code is a filter, and events pass as they are.
+            params: The parameter block: a mapping of values, or an object of an event class.
+            capacities: How many steps dynamic arrays of `output` may have, by name; 1024 if nothing is said.
+            placement: Where the code runs: at the `source`, at the `sink`, or where it costs less (`auto`).
+            name: What the channel is called; a name is made up otherwise.
+            share: Whether the channel may be one that others have derived in just the same way.
+            on_trouble: Called when the code faults at a source, or is suspended or refused there.
+
+        Raises:
+            ECodeError: The code is wrong; the message shows where.
+            FormatError: The channel has no type, or the output or the parameters cannot have one.
+            ChannelExistsError: The name is taken.
+            EchoicError: The channel's manager refuses, or does not answer.
+        """
+        terms = Terms(output, params, 0, capacities or {}, placement, name, share)
+        return self._derive(code, terms, on_trouble)[0]
+
+    def route(  # noqa: PLR0913 - every one has a default, and is named by the caller
+        self,
+        code: str | Callable[..., object],
+        ports: int,
+        output: object | None = None,
+        *,
+        params: object | None = None,
+        capacities: Mapping[str, int] | None = None,
+        placement: str = "source",
+        name: str = "",
+        share: bool = True,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> "tuple[Channel, ...]":
+        """Return a channel for each port of a router: the code's return value picks one, a negative one discards.
+
+        Args and errors are those of `derive`. The code runs once for all ports.
+        """
+        if ports < 1:
+            raise LocalError(f"a router needs at least one port, got {ports}")
+        return self._derive(code, Terms(output, params, ports, capacities or {}, placement, name, share), on_trouble)
+
+    @property
+    def derivation(self) -> DerivationHandle | None:
+        """What the channel is derived by, and how that fares; None if it is not derived."""
+        lineage = self.endpoints.member.lineage
+        id = ChannelId.parse(self.id)
+        return DerivationHandle(self.endpoints.switchboard, id, lineage) if lineage else None
+
+    @property
+    def params(self) -> Parameters:
+        """The parameters of a derived channel.
+
+        Raises:
+            LocalError: It has none.
+        """
+        if self._params is None:
+            raise LocalError(f"channel `{self.name}` has no parameters")
+        return self._params
 
     def subscribe(
         self,
@@ -133,6 +230,24 @@ class Channel:
         sink = Sink(self.endpoints, None, wanted, batch=batch, slow=rule, queued=True, narrow=False, on_gap=on_gap)
         self.endpoints.add_sink(sink)
         return Events(sink, timeout)
+
+    def _derive(
+        self, code: str | Callable[..., object], terms: Terms, on_trouble: Callable[[Trouble], object] | None
+    ) -> "tuple[Channel, ...]":
+        ends = self.endpoints
+        steps = derive_steps(ends.switchboard, ChannelId.parse(self.id), self.format, code, terms)
+        made = tuple(self._opener.derived(self, step, terms) for step in steps)
+        for channel in made:
+            channel.tend(terms.params, on_trouble)
+        return made
+
+    def tend(self, params: object | None = None, on_trouble: Callable[[Trouble], object] | None = None) -> None:
+        """Know the parameters of a derived channel, and whom to tell of trouble."""
+        lineage, ends = self.endpoints.member.lineage, self.endpoints
+        if lineage and lineage[-1].recipe.params:
+            self._params = Parameters(ends.switchboard, ChannelId.parse(self.id), lineage[-1], params)
+        if on_trouble is not None:
+            ends.listeners = (*ends.listeners, on_trouble)
 
     def statistics(self) -> ChannelCounts:
         """Return what went through the channel in this hub."""

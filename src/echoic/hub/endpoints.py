@@ -4,17 +4,27 @@ Several `Channel` objects may stand for one channel, each with its own type; the
 copy of each event that another hub sends here.
 """
 
+import logging
 import threading
 import time
+from collections import deque
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, SinkHub, ignore
+from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, SinkHub, Trouble, forget_source, ignore
+from echoic.errors import EchoicError
+from echoic.hub.derived_here import DerivationHere
 from echoic.hub.sink import Arrival, Sink
 from echoic.hub.switchboard import Switchboard
 from echoic.wire import Batch
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Endpoints", "Pending"]
+
+TROUBLES_MAX: Final = 64
+log: Final = logging.getLogger("echoic.hub")
 
 
 class Pending:
@@ -50,12 +60,15 @@ class Pending:
 class Endpoints:
     """Sources and sinks of one channel here."""
 
-    __slots__ = ("_lock", "member", "sinks", "switchboard")
+    __slots__ = ("_derivation", "_lock", "listeners", "member", "sinks", "switchboard", "troubles")
 
     def __init__(self, member: Member, switchboard: Switchboard) -> None:
         self.member: Final = member
         self.switchboard: Final = switchboard
         self.sinks: tuple[Sink, ...] = ()
+        self.troubles: Final[deque[Trouble]] = deque(maxlen=TROUBLES_MAX)
+        self.listeners: tuple[Callable[[Trouble], object], ...] = ()
+        self._derivation: DerivationHere | None = None
         self._lock = threading.Lock()
 
     def add_source(self, source: int, position: int = 0) -> None:
@@ -67,7 +80,7 @@ class Endpoints:
         member = self.member
         with self.switchboard.lock:
             member.sources[source] = position
-            known = len(member.sources) > 1 and "source" in member.joined
+            known = len(member.sources) > 1 and "source" in member.joined and member.origin is None
         if not known:
             try:
                 self.switchboard.wait_for(
@@ -85,6 +98,7 @@ class Endpoints:
             if len(member.sources) == 1 and source in member.sources and "source" in member.roles:
                 core.leave(member, "source")
             position = member.end(source)
+            forget_source(core, member, source)
             if member.sink is not None:  # it may go on in another hub, and the sinks here have seen it so far
                 member.positions.pop(source, None)
                 member.expect(source, position)
@@ -140,8 +154,10 @@ class Endpoints:
         None means that some sinks will be done with them later, and the sender is told then.
         """
         sinks, batch = self.sinks, delivery.batch
+        if delivery.raw:
+            batch = self._derived(delivery)
         if len(sinks) == 1 and not sinks[0].queued:
-            decode = sinks[0].lone_way(batch.format) if delivery.call else None
+            decode = sinks[0].lone_way(batch.format) if delivery.call and not delivery.raw else None
             if decode is not None:
                 with self._lock:
                     if self.sinks is sinks:
@@ -162,6 +178,16 @@ class Endpoints:
                 done(sink.name, sink.run(batch))
         done("", "")
         return None
+
+    def _derived(self, delivery: Delivery) -> Batch:
+        """Return what a derivation that was placed with the sinks makes of events; nothing of what it cannot take."""
+        try:
+            if self._derivation is None:
+                self._derivation = DerivationHere(self.member, self.switchboard)
+            return self._derivation.derived(delivery)
+        except EchoicError as error:
+            log.warning("events of %s cannot be derived here: %s", self.member.name, error)
+            return Batch(delivery.batch.format, 0, [b""])
 
     def deliver_here(
         self, source: int, first: int, batch: Batch | None, event: object = None, declared: object = None
@@ -200,6 +226,19 @@ class Endpoints:
         """Tell the sinks here that they are sent no more."""
         for sink in self.sinks:
             sink.end(reason)
+
+    def troubled(self, trouble: Trouble) -> None:
+        """Tell those who derived the channel here what is wrong."""
+        log.warning(
+            "the derivation of %s %s at %s: %s",
+            self.member.name,
+            "is suspended" if trouble.suspended else "has faulted",
+            trouble.hub,
+            trouble.text,
+        )
+        self.troubles.append(trouble)
+        for listener in self.listeners:
+            listener(trouble)
 
     def close(self, deadline: float) -> None:
         """Close all sinks here; do not wait for handlers that hang when it is late."""

@@ -28,16 +28,19 @@ from echoic.channels import (
     Described,
     Done,
     Listing,
+    Policy,
     Report,
     Reported,
     Resolve,
     Resolved,
     SessionStatistics,
+    Step,
     ignore,
 )
 from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
 from echoic.formats import Format, match
 from echoic.hub.channel import Channel
+from echoic.hub.derived import Terms
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher, send_held
 from echoic.hub.inbound import Inbound
@@ -90,6 +93,7 @@ class Hub:
         identity: Identity | None = None,
         insecure: bool = False,
         switch_interval: float | None = None,
+        policy: Policy | None = None,
     ) -> None:
         """Start listening.
 
@@ -103,6 +107,7 @@ class Hub:
             insecure: Accept that strangers can read and write, instead.
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
                 takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
+            policy: What others may run inside the sources here; derivations within limits if nothing is said.
 
         Raises:
             AddressError: `listen` is not an address.
@@ -123,7 +128,7 @@ class Hub:
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._inbound = Inbound(self._endpoints, self._flusher)
-        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound)
+        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
         self.address: Final = self._switchboard.address
         self._sources: set[Source] = set()
         self._closed = False
@@ -175,7 +180,19 @@ class Hub:
         format = Format.from_descriptor(described.descriptor) if described.descriptor else None
         if declared is not None and format is not None:
             match(format, Format.of(declared))
-        return self._channel(id, declared, format)
+        opened = self._channel(id, declared, format, described.lineage)
+        opened.tend()
+        return opened
+
+    def derived(self, parent: Channel, step: Step, terms: Terms) -> Channel:
+        """Return a channel that is derived from another; the parent's manager has entered it."""
+        id = ChannelId(ChannelId.parse(parent.id).address, step.name)
+        format = Format.from_descriptor(step.recipe.output or step.input)
+        declared = terms.output if terms.output is not None else parent.own_type
+        channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step))
+        if terms.name:
+            self._register(id)
+        return channel
 
     def describe(self, channel: str) -> Described:
         """Return a channel's type and members, as its manager knows them.
@@ -331,14 +348,17 @@ class Hub:
                 raise ChannelNotFoundError(f"{error} - at name server {server} (echoic ls)") from error
         raise UnreachableError(f"{_no_name_server(problems)}, or open the channel by its id")
 
-    def _channel(self, id: ChannelId, declared: object | None, format: Format | None) -> Channel:
+    def _channel(
+        self, id: ChannelId, declared: object | None, format: Format | None, lineage: tuple[Step, ...] = ()
+    ) -> Channel:
         with self._lock:
             endpoints = self._endpoints.get(str(id))
             if endpoints is None:
                 member = self._switchboard.do(lambda core: core.open(id, format))
                 endpoints = self._endpoints[member.id] = Endpoints(member, self._switchboard)
             endpoints.member.format = format  # it may have been removed and created anew
-        return Channel(endpoints, declared, self._flusher, self._sources)
+            endpoints.member.lineage = lineage
+        return Channel(endpoints, declared, self._flusher, self._sources, self)
 
     def __repr__(self) -> str:
         return f"<Hub at {self.address}>"

@@ -9,7 +9,7 @@ A handler runs in the thread that read the frame; for a synchronous event the an
 
 from typing import TYPE_CHECKING
 
-from echoic.channels import Delivery, Ended, Missed
+from echoic.channels import Delivery, Ended, Missed, Troubled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,14 @@ class Inbound:
     def ended(self, ended: Ended) -> None:
         """Tell the sinks of a channel here that a hub sends them no more."""
         self._endpoints[ended.member.id].ended(ended.reason)
+
+    def troubled(self, troubled: Troubled) -> None:
+        """Tell the sinks of a derived channel here what is wrong with its derivation."""
+        self._endpoints[troubled.member.id].troubled(troubled.trouble)
+
+    def ends_of(self, channel: str) -> "Endpoints | None":
+        """Return the ends of a channel here."""
+        return self._endpoints.get(channel)
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

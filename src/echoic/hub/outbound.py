@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from echoic.channels import Call, CallLane, SourceRun
+from echoic.channels import Call, CallLane, Share, SourceRun
 from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
 from echoic.formats import Format, bind, match
+from echoic.hub.deriving import call_derived, deliver_share, submit_derived
 from echoic.hub.errands import inside_handler
 from echoic.wire import Batch, encoder_of
 from echoic.wire.bounds import bounds_of
@@ -33,6 +34,7 @@ from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
+    from echoic.hub.endpoints import Endpoints, Pending
     from echoic.hub.flusher import Flusher
     from echoic.hub.link import Link
 
@@ -94,6 +96,7 @@ class Source:
         self._turn = threading.Lock()
         self._in_turn = 0
         self._later: deque[tuple[Batch, object]] = deque()
+        self._derived: deque[tuple[Share, int]] = deque()
         self._armed = False
         self._batches = 0
         self._closed = False
@@ -113,9 +116,9 @@ class Source:
         closed = self._closed
         if closed:
             raise ClosedError("the source was closed")
-        if self._endpoints.sinks:
+        if self._endpoints.sinks or self._member.derived_here:
             self._submit_in_turn(None, event)
-        elif not self._member.fanout.targets:
+        elif not self._member.fanout.targets and not self._member.derivations:
             self._switchboard.pass_over(self._member, self.id, 1)
         else:
             run, record = self._run, self._encode(event)
@@ -142,12 +145,12 @@ class Source:
             raise ClosedError("the source was closed")
         for batch in split(self._batch_of(events)):
             self._batches += 1
-            if self._endpoints.sinks:
+            if self._endpoints.sinks or self._member.derived_here:
                 self._submit_in_turn(batch)
                 continue
             with self._lock:
                 self._take_run(wait=True)
-                self._switchboard.submit(self._member, self.id, batch)
+                self._send(batch)
 
     def submit_sync(self, event: object, timeout: float = 5.0) -> None:
         """Give an event to every sink and return when all their handlers have returned.
@@ -161,12 +164,13 @@ class Source:
         """
         if self._closed:
             raise ClosedError("the source was closed")
-        if self._run or self._endpoints.sinks or not self._call_express(event, timeout):
+        if self._run or self._endpoints.sinks or self._member.derivations or not self._call_express(event, timeout):
             self._call(Batch.of((event,), self._declared), event, timeout)
 
     def would_wait(self) -> bool:
         """Tell whether `submit` would wait now, because a sink that wants every event has no room or runs here."""
-        return bool(self._endpoints.sinks) or self._switchboard.blocked(self._member)
+        here = bool(self._endpoints.sinks) or self._member.derived_here
+        return here or self._switchboard.blocked(self._member)
 
     def flush(self) -> None:
         """Send what has gathered.
@@ -201,7 +205,7 @@ class Source:
 
     def close(self) -> None:
         """Send what has gathered, and end the source."""
-        if self._later and not self._closed and not inside_handler(self._switchboard):
+        if (self._later or self._derived) and not self._closed and not inside_handler(self._switchboard):
             self.deliver_later()
         with self._lock:
             if self._closed:
@@ -314,11 +318,26 @@ class Source:
         after = member.position(self.id) + len(taken)
         sent: bool | None = None
         try:
-            sent = self._switchboard.submit(member, self.id, batch_of_records(self.format, taken), wait=wait)
+            sent = self._send(batch_of_records(self.format, taken), wait=wait)
         finally:
             if sent or (sent is None and member.sources.get(self.id, 0) >= after):  # interrupted when it was sent
                 del run[: len(taken)]
                 self._batches += 1
+
+    def _send(self, batch: Batch, *, wait: bool = True) -> bool:
+        """Send events, and what is derived from them; tell whether that could be without waiting that is not wanted.
+
+        What is derived for sinks here waits for whoever hands events over. Lock is held.
+        """
+        member = self._member
+        if not member.derivations:
+            return self._switchboard.submit(member, self.id, batch, wait=wait)
+        here = submit_derived(self._switchboard, member, self.id, batch, wait=wait)
+        if here:
+            self._derived.extend(here)
+            if self._in_turn != threading.get_ident():
+                self._flusher.errands.ask(self)
+        return here is not None
 
     def _submit_in_turn(self, batch: Batch | None, event: object = None) -> None:
         """Send events, and hand them to the sinks in this process; a lone event is encoded only if somebody needs that.
@@ -342,7 +361,7 @@ class Source:
         Raises:
             ClosedError: The source was closed meanwhile.
         """
-        if self._later:
+        if self._later or self._derived:
             with self._take_turn():
                 pass
 
@@ -365,19 +384,27 @@ class Source:
             self._turn.release()
 
     def _hand_over_later(self) -> None:
+        self._hand_over_derived()
         while self._later:
             self._submit_here(*self._later.popleft())
+
+    def _hand_over_derived(self) -> None:
+        while self._derived:
+            share, first = self._derived.popleft()
+            deliver_share(self._switchboard, share, first)
 
     def _submit_here(self, batch: Batch | None, event: object) -> None:
         with self._lock:
             self._take_run(wait=True)
             first = self._member.position(self.id)
-            if self._member.fanout.targets:
+            if self._member.fanout.targets or self._member.derivations:
                 batch = batch if batch is not None else Batch.of((event,), self._declared)
-                self._switchboard.submit(self._member, self.id, batch)
+                self._send(batch)
             else:
                 self._switchboard.pass_over(self._member, self.id, batch.count if batch is not None else 1)
-        self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+        if self._endpoints.sinks:
+            self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
+        self._hand_over_derived()
 
     def _batch_of(self, events: object) -> Batch:
         if isinstance(events, Batch):
@@ -399,28 +426,29 @@ class Source:
         if made is None:
             self._lane = None
             return False
-        number, call = made
+        _, call = made
         for link in links:
             link.pump_express()
         for link in links:
             link.answer(call, deadline_ns)
         if call.waiting or call.failures:
-            self._await(number, call, deadline_ns, timeout, {})
+            self._await([made], deadline_ns, timeout, {})
         return True
 
-    def _await(self, number: int, call: Call, deadline_ns: int, timeout: float, failures: dict[str, str]) -> None:
+    def _await(self, calls: list[tuple[int, Call]], deadline_ns: int, timeout: float, failures: dict[str, str]) -> None:
         """Wait for the answers of other hubs.
 
         Raises:
             DeliveryError: Naming each sink that failed, here or there, or did not answer in time.
         """
-        if call.waiting:
-            self._switchboard.answers(call, deadline_ns)
-        self._switchboard.forget_call(number)
-        if call.waiting or call.failures or failures:
+        for number, call in calls:
+            if call.waiting:
+                self._switchboard.answers(call, deadline_ns)
+            self._switchboard.forget_call(number)
             failures |= call.failures
             for sink in list(call.waiting.values()):
                 failures[", ".join(sink.sinks) + f" at {sink.address}"] = f"no answer within {timeout} s"
+        if failures:
             raise DeliveryError(failures)
 
     def _call(self, batch: Batch, event: object | None, timeout: float) -> None:
@@ -434,21 +462,24 @@ class Source:
             reason = "it waits for an event that comes after the one it handles; use `submit`"
             raise DeliveryError({f"a handler of {self._member.name}": reason})
         deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
-        failures: dict[str, str] = {}
-        with self._take_turn(timeout) if self._endpoints.sinks and batch.count else nullcontext():
+        ends = self._endpoints
+        here: list[tuple[Endpoints, Pending]] = []
+        with self._take_turn(timeout) if (ends.sinks or member.derived_here) and batch.count else nullcontext():
             with self._lock:
                 self._take_run(wait=True)
                 first = member.position(self.id)
-                number, call = switchboard.call(member, self.id, batch)
-            here = None
-            if self._endpoints.sinks and batch.count:
-                here = self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
-        if here is not None:
-            if not here.wait((deadline_ns - time.monotonic_ns()) / 1e9):
-                late_here = [sink.name for sink in self._endpoints.sinks if sink.name not in here.answered]
+                calls = [switchboard.call(member, self.id, batch)]
+                derived = call_derived(switchboard, member, self.id, batch, calls)
+            if ends.sinks and batch.count:
+                here.append((ends, ends.deliver_here(self.id, first, batch, event, self._declared)))
+            here += [(there, pending) for share in derived for there, pending in deliver_share(switchboard, *share)]
+        failures: dict[str, str] = {}
+        for there, pending in here:
+            if not pending.wait((deadline_ns - time.monotonic_ns()) / 1e9):
+                late_here = [sink.name for sink in there.sinks if sink.name not in pending.answered]
                 failures[", ".join(late_here)] = f"not done within {timeout} s"
-            failures |= here.failures
-        self._await(number, call, deadline_ns, timeout, failures)
+            failures |= pending.failures
+        self._await(calls, deadline_ns, timeout, failures)
 
     def __enter__(self) -> Self:
         return self

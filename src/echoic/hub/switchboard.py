@@ -1,4 +1,4 @@
-"""The concentrator among sockets: connections made, accepted, greeted, lost; frames in, frames out.
+"""The concentrator among sockets: links gained and lost; frames in, frames out.
 
 `channels.Concentrator` decides, under one lock; this module tells it what happened and does what it wants. The lock is
 never held while anything is waited for: sends are put into outboxes under it, written after it.
@@ -9,18 +9,21 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+import msgspec
 
 from echoic.channels import (
     REPLY_BYTES,
     ArrivalLane,
     Call,
     CallLane,
+    Compile,
     Concentrator,
     Delivery,
+    Derivation,
     Dial,
     Effect,
     Ended,
@@ -29,9 +32,18 @@ from echoic.channels import (
     Member,
     Message,
     Missed,
+    Policy,
     Refused,
+    Share,
     SourceRun,
+    Troubled,
+    Workshop,
+    build,
+    compiled,
+    congested,
     decode_reply,
+    report_trouble,
+    send_share,
     submit_runs,
 )
 from echoic.errors import (
@@ -44,22 +56,18 @@ from echoic.errors import (
     UnreachableError,
 )
 from echoic.formats import Format
-from echoic.hub.hello import HELLO_SECONDS, greet
 from echoic.hub.link import Link, LoneWay
-from echoic.links import Connection, Identity, Listener, dial, format_address, parse_address
+from echoic.hub.reception import Reception
+from echoic.links import Connection, Identity, Listener, format_address, parse_address
 from echoic.wire import Batch, Frame, FrameReader, Hello
-from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
 if TYPE_CHECKING:
+    from echoic.hub.endpoints import Endpoints
     from echoic.hub.sink import Sink
 
 __all__ = ["Deliveries", "Switchboard"]
 
 REQUEST_SECONDS: Final = 15.0
-SETTLED_NS: Final = 2_000_000_000
-CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
-STRANGERS_MAX: Final = 64
-ACCEPT_MILLISECONDS: Final = 200
 ROOM_SECONDS: Final = 0.2
 NAMED_ERRORS: Final = {
     kind.__name__: kind for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, UnreachableError)
@@ -81,6 +89,12 @@ class Deliveries(Protocol):
     def ended(self, ended: Ended) -> None:
         """Tell the sinks of a channel that they are sent no more."""
 
+    def troubled(self, troubled: Troubled) -> None:
+        """Tell the sinks of a derived channel what is wrong with its derivation."""
+
+    def ends_of(self, channel: str) -> "Endpoints | None":
+        """Return the ends of a channel here."""
+
     def clogged(self, link: Link) -> None:
         """Go on with a link when it can be written again."""
 
@@ -89,7 +103,13 @@ class Switchboard:
     """A concentrator, its listener and its links."""
 
     def __init__(
-        self, listen: str, advertise: str, identity: Identity | None, name: str, deliveries: Deliveries
+        self,
+        listen: str,
+        advertise: str,
+        identity: Identity | None,
+        name: str,
+        deliveries: Deliveries,
+        policy: Policy | None = None,
     ) -> None:
         """Listen, and tell others to come to the host `advertise`, if that is not "".
 
@@ -97,23 +117,19 @@ class Switchboard:
             AddressError: This is not an address.
             UnreachableError: It cannot be listened at.
         """
-        self._listener = Listener(listen, identity)
-        self._identity = identity
-        port = parse_address(self._listener.address)[1]
-        self.address: Final = format_address(advertise, port) if advertise else self._listener.address
-        self.core: Final = Concentrator(secrets.token_hex(8), self.address, name)
+        listener = Listener(listen, identity)
+        port = parse_address(listener.address)[1]
+        self.address: Final = format_address(advertise, port) if advertise else listener.address
+        self.core: Final = Concentrator(secrets.token_hex(8), self.address, name, policy=policy)
         self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
         self.closed = False
         self._room = threading.Condition(self.lock)
         self._waiting_for_room = 0
         self._links: dict[str, Link] = {}
-        self._dialling: list[str] = []
-        self._answering: list[str] = []
         self._deliveries = deliveries
-        self._hello = Hello(name=name, hub=self.core.id, address=self.address)
-        self._strangers: deque[Connection] = deque()
-        threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
+        hello = Hello(name=name, hub=self.core.id, address=self.address)
+        self._reception = Reception(listener, identity, hello, self)
 
     def do(self, action: Callable[[Concentrator], M]) -> M:
         """Let the concentrator do something, then do what it wants."""
@@ -136,22 +152,68 @@ class Switchboard:
         Raises:
             ClosedError: The hub was closed while waiting.
         """
-        core = self.core
         with self.lock:
-            while core.blocked(member):
-                if not wait:
-                    return False
-                if self.closed:
-                    raise ClosedError("the hub was closed while events waited for room")
-                if self._makes_room_itself(member):
-                    break
-                self._waiting_for_room += 1
-                self._room.wait(ROOM_SECONDS)
-                self._waiting_for_room -= 1
-            core.submit(member, source, batch)
+            if not self._await_room(self.core.blocked, member, wait=wait):
+                return False
+            self.core.submit(member, source, batch)
             todo = self._settle() if wait else ()
         for act in todo:
             act()
+        return True
+
+    def has_room(self, member: Member, *, wait: bool) -> bool:
+        """Wait until there is room for events and what is derived from them, if that is wanted; tell whether there is.
+
+        Raises:
+            ClosedError: The hub was closed while waiting.
+        """
+        with self.lock:
+            return self._await_room(partial(congested, self.core), member, wait=wait)
+
+    def submit_shares(
+        self, member: Member, source: int, batch: Batch, shares: Sequence[Share], *, pump: bool
+    ) -> list[int]:
+        """Send events, and what was derived from them; return the number of the first event of each share.
+
+        Args:
+            member: The channel.
+            source: Whose events they are.
+            batch: The events.
+            shares: What was derived.
+            pump: Write the links. Else somebody will call `pump_all`.
+        """
+        with self.lock:
+            self.core.submit(member, source, batch)
+            firsts = [send_share(self.core, share) for share in shares]
+            report_trouble(self.core, member)
+            todo = self._settle() if pump else ()
+        for act in todo:
+            act()
+        return firsts
+
+    def call_share(self, share: Share) -> tuple[int, tuple[int, Call] | None]:
+        """Send what was derived from a synchronous event; return its number, and what will hold the answers."""
+        member = share.member
+        with self.lock:
+            first = send_share(self.core, msgspec.structs.replace(share, remote=False))
+        return first, self.call(member, share.source, share.batch) if share.remote else None
+
+    def report_trouble(self, member: Member) -> None:
+        """Tell those who listen what is wrong with what is derived from a channel."""
+        self.do(lambda core: report_trouble(core, member))
+
+    def _await_room(self, full: Callable[[Member], bool], member: Member, *, wait: bool) -> bool:
+        """Wait until there is room, if that is wanted; tell whether there is. The lock is held."""
+        while full(member):
+            if not wait:
+                return False
+            if self.closed:
+                raise ClosedError("the hub was closed while events waited for room")
+            if self._makes_room_itself(member):
+                break
+            self._waiting_for_room += 1
+            self._room.wait(ROOM_SECONDS)
+            self._waiting_for_room -= 1
         return True
 
     def _makes_room_itself(self, member: Member) -> bool:
@@ -163,7 +225,8 @@ class Switchboard:
             link = self._links.get(hub)
             if link is not None and link.reads_here and (target.credit <= 0 or link.neighbour.full):
                 return True
-        return False
+        derived = (outlet for derivation in member.derivations for outlet in derivation.outlets.values())
+        return any(self._makes_room_itself(outlet) for outlet in derived)
 
     def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
         """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
@@ -173,7 +236,7 @@ class Switchboard:
     def blocked(self, member: Member) -> bool:
         """Whether a sink that wants every event has no room for more."""
         with self.lock:
-            return self.core.blocked(member)
+            return congested(self.core, member)
 
     def pass_over(self, member: Member, source: int, count: int) -> None:
         """Count events that no other hub wants."""
@@ -247,7 +310,8 @@ class Switchboard:
             link = self._links.get(hub)
             if link is not None and link.reads_here:
                 return link.neighbour.address
-        return ""
+        derived = (outlet for derivation in member.derivations for outlet in derivation.outlets.values())
+        return next((hub for outlet in derived if (hub := self.waits_for_itself(outlet))), "")
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Hand events over, and tell the sender of those that were handled at once."""
@@ -336,6 +400,10 @@ class Switchboard:
         """How many links there are."""
         return len(self._links)
 
+    def link_to(self, hub: str) -> Link | None:
+        """Return the link to a hub, if there is one."""
+        return self._links.get(hub)
+
     def links(self) -> list[Link]:
         """Return the links there are."""
         return list(self._links.values())
@@ -343,7 +411,7 @@ class Switchboard:
     def close(self) -> None:
         """Close the listener and all connections."""
         self.closed = True
-        self._listener.close()
+        self._reception.close()
         for link in self.links():
             link.close()
 
@@ -422,7 +490,9 @@ class Switchboard:
     def _act_of(self, effect: Effect) -> Callable[[], None] | None:
         match effect:
             case Dial(address):
-                return threading.Thread(target=self._dial, args=(address,), name="echoic-dial", daemon=True).start
+                return threading.Thread(
+                    target=self._reception.dial, args=(address,), name="echoic-dial", daemon=True
+                ).start
             case Forgotten(hub):
                 self._room.notify_all()
                 link = self._links.pop(hub, None)
@@ -431,106 +501,25 @@ class Switchboard:
                 return partial(self._deliveries.missed, effect)
             case Ended():
                 return partial(self._deliveries.ended, effect)
+            case Troubled():
+                return partial(self._deliveries.troubled, effect)
+            case Compile(derivation):
+                return threading.Thread(
+                    target=self._compile, args=(derivation,), name="echoic-compile", daemon=True
+                ).start
 
-    def _accept_all(self) -> None:
-        while not self.closed:
-            connection = self._listener.accept(ACCEPT_MILLISECONDS)
-            if connection is None:
-                continue
-            self._strangers.append(connection)
-            if len(self._strangers) > STRANGERS_MAX:
-                self._strangers.popleft().close()  # too many that have not said who they are: who came last may go on
-            greeting = threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True)
-            try:
-                greeting.start()
-            except RuntimeError as error:  # the system has no more threads, perhaps for a moment
-                log.warning("cannot greet %s: %s", connection.peer, error)
-                self._strangers.remove(connection)
-                connection.close()
+    def _compile(self, derivation: Derivation) -> None:
+        """Compile a derivation's code, and go on; better code for what takes long is made after that."""
+        built = build(derivation)
+        self.do(lambda core: compiled(core, derivation, built))
+        if isinstance(built, Workshop):
+            built.refine()
 
-    def _welcome(self, connection: Connection) -> None:
-        """Greet a stranger; one that does not know how is sent away."""
-        try:
-            connection.handshake(HELLO_SECONDS)
-            self._meet(connection)
-        except (EchoicError, OSError) as error:
-            log.info("refused a connection from %s: %s", connection.peer, error)
-            connection.close()
-        finally:
-            with contextlib.suppress(ValueError):  # it was sent away
-                self._strangers.remove(connection)
+    def ends_of(self, channel: str) -> "Endpoints | None":
+        """Return the ends of a channel in this hub."""
+        return self._deliveries.ends_of(channel)
 
-    def _dial(self, address: str) -> None:
-        """Connect to a hub, and tell the concentrator how it went."""
-        self._dialling.append(address)
-        try:
-            self._dial_patiently(address)
-        except (EchoicError, OSError) as error:
-            refused = isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError)
-            reason = str(error)
-            self.do(lambda core: core.unreachable(address, reason, refused=refused))
-        finally:
-            self._dialling.remove(address)
-
-    def _dial_patiently(self, address: str) -> None:
-        """Connect to a hub, which may hang up because it dials this one at the same moment.
-
-        Raises:
-            EchoicError: There is no hub that can be spoken with.
-            OSError: The connection broke.
-        """
-        for pause in CROSSING_SECONDS:
-            if self.closed:
-                return
-            started = time.monotonic()
-            connection = dial(address, self._identity)
-            try:
-                self._meet(connection, dialled=address)
-                return
-            except (EchoicError, OSError) as error:
-                connection.close()
-                hung_up = isinstance(error, UnreachableError | OSError) and time.monotonic() - started < 1
-                if not hung_up or not pause:
-                    raise
-            time.sleep(pause)
-            if any(link.connection and link.neighbour.stands_at(address) for link in self.links()):
-                return  # the other was faster
-
-    def _meet(self, connection: Connection, dialled: str = "") -> None:
-        """Greet a peer, and go on with its link.
-
-        Raises:
-            EchoicError: It is not a peer that can be spoken with.
-            OSError: The connection broke.
-        """
-        answering: list[str] = []
-
-        def known(hub: str) -> tuple[int, int]:
-            if not dialled and not answering:
-                self._give_way(greeting.peer)
-                answering.append(hub)
-                self._answering.append(hub)
-            return self._known(hub, dialled=bool(dialled))
-
-        greeting = Greeting(
-            self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
-        )
-        reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
-        try:
-            early = greet(connection, greeting, reader)
-            reader.payload_bytes_max = PAYLOAD_BYTES_MAX
-            self._adopt(connection, greeting, reader, early)
-        except (EchoicError, OSError):
-            link = self._links.get(greeting.peer.hub) if greeting.peer is not None else None
-            if link is not None:
-                self.broke(link)  # it may have been frozen for this greeting
-                self.do(lambda core: core.linked(link.neighbour, dialled))  # there may be a better connection
-            raise
-        finally:
-            for hub in answering:
-                self._answering.remove(hub)
-
-    def _adopt(self, connection: Connection, greeting: Greeting, reader: FrameReader, early: list[Frame]) -> None:
+    def adopt(self, connection: Connection, greeting: Greeting, reader: FrameReader, early: list[Frame]) -> None:
         """Go on with a link over a connection whose greeting is done."""
         hub = greeting.peer.hub if greeting.peer is not None else ""
         while True:
@@ -551,36 +540,3 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
-
-    def _give_way(self, peer: Hello | None) -> None:
-        """Let one of two hubs that dial each other go on, the one with the smaller id, and the other hang up.
-
-        Whoever has answered a dialler does not end a greeting of its own with it (`_known`), so that never both are
-        ended, each with another session.
-
-        Raises:
-            UnreachableError: This one goes on.
-        """
-        if peer is not None and peer.address in self._dialling and self.core.id < peer.hub:
-            raise UnreachableError(f"the hub at {peer.address} is being dialled by this one")
-
-    def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
-        """Return the session with a hub and how many frames have arrived in it, after which no more do.
-
-        Raises:
-            UnreachableError: There is a better connection, or what has arrived cannot be counted yet.
-        """
-        if dialled and hub in self._answering:
-            raise UnreachableError("it dials this hub at the same moment")
-        with self.lock:
-            neighbour, link = self.core.neighbours.get(hub), self._links.get(hub)
-        if neighbour is not None and link is not None:
-            lost = not dialled and time.monotonic_ns() - link.attached_ns > SETTLED_NS
-            if link.connection is not None and not lost:
-                raise UnreachableError(f"the hub at {neighbour.address} is connected already")
-            if not link.freeze(HELLO_SECONDS):
-                raise UnreachableError(f"a handler of events from {neighbour.address} hangs")
-            if lost:
-                self.broke(link)  # a peer that dials again some time later has lost the connection
-        with self.lock:
-            return self.core.known(hub)

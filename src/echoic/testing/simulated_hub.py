@@ -9,7 +9,24 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol
 
-from echoic.channels import Concentrator, Delivery, Dial, Ended, Forgotten, Greeting, Member, Missed
+from echoic.channels import (
+    Compile,
+    Concentrator,
+    Delivery,
+    Derivation,
+    Dial,
+    Effect,
+    Ended,
+    Forgotten,
+    Greeting,
+    Member,
+    Missed,
+    Refused,
+    Troubled,
+    Workshop,
+    build,
+    compiled,
+)
 from echoic.errors import EchoicError, UnreachableError
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
@@ -18,6 +35,7 @@ __all__ = ["HubEvents", "SimulatedHub"]
 
 TICK_NS: Final = 100 * MILLISECOND
 GREETING_NS: Final = 5 * SECOND
+COMPILE_NS: Final = 20 * MILLISECOND
 
 
 class HubEvents(Protocol):
@@ -150,7 +168,7 @@ class SimulatedHub:
             for hub in stirred:
                 self._pump(hub)
 
-    def _act(self, effect: Dial | Missed | Ended | Forgotten) -> None:
+    def _act(self, effect: Effect) -> None:
         match effect:
             case Dial(address):
                 self._dial(address)
@@ -162,6 +180,15 @@ class SimulatedHub:
                 self._note(f"gave up {hub}")
                 self._drop(self._links.pop(hub, None))
                 self._events.forgotten(self, hub)
+            case Compile(derivation):
+                built = build(derivation)
+                self._clock.after(self._random.randrange(COMPILE_NS), lambda: self._compiled(derivation, built))
+            case Troubled(_, trouble):
+                self._note(f"hears of trouble at {trouble.hub}: {trouble.text}")
+
+    def _compiled(self, derivation: Derivation, built: Workshop | Refused | None) -> None:
+        if self.alive:
+            self.do(lambda core: compiled(core, derivation, built))
 
     def _pump(self, hub: str) -> None:
         """Write what waits for a neighbour."""

@@ -20,7 +20,7 @@ from numpy import ndarray
 from echoic.errors import EncodeError, MalformedBatchError
 from echoic.formats import Format, Registry, round_up
 from echoic.wire import arrow, columns
-from echoic.wire.bounds import Bounds, checked_bounds
+from echoic.wire.bounds import Bounds, bounds_of, checked_bounds
 from echoic.wire.convert import conversion_of
 from echoic.wire.decode import Decoder, decoder_of
 from echoic.wire.encode import encoder_of
@@ -92,6 +92,22 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         for count in counts:
             yield Batch(self.format, count, None, None, self.decoder, None, whole, start)
             start += count
+
+    def select(self, numbers: "ndarray[Any, numpy.dtype[Any]]") -> "Batch":
+        """Return the records of these numbers, which ascend; the batch itself if that is all of them.
+
+        Raises:
+            MalformedBatchError: The offsets are not those of records.
+        """
+        if len(numbers) == self.count:
+            return self
+        records = self.records
+        if not self.format.variable:
+            rows = ndarray(self.count, f"V{self.format.size}", records)[numbers]
+            return Batch(self.format, len(numbers), [rows.view(numpy.uint8).data], None, self.decoder)
+        bounds = self.bounds
+        picked = [records[bounds[number] : bounds[number + 1]] for number in numbers.tolist()]
+        return Batch(self.format, len(picked), list(picked), bounds_of(picked), self.decoder)
 
     @property
     def records(self) -> memoryview:

@@ -19,7 +19,7 @@ __all__ = ["Bounds", "bounds_of", "checked_bounds"]
 Bounds: TypeAlias = Sequence[int] | numpy.ndarray[Any, Any]
 
 
-def bounds_of(records: Iterable[bytes]) -> Sequence[int]:
+def bounds_of(records: Iterable[bytes | memoryview]) -> Sequence[int]:
     """Return where records that stand one behind the other begin, and where the last one ends."""
     return array("I", accumulate(map(len, records), initial=0))
 

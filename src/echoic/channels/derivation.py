@@ -1,0 +1,373 @@
+r"""A derivation at work: a sink's code, run on every batch that a source submits, before anything is sent.
+
+ECho, section 2.3: "the event channel implementation will move the derivation function F to all event sources in the
+original channel, execute it locally whenever events are submitted, and transmit any resulting event via the derived
+channel". Each source has its own copy of the static variables. The parameter block is read once per batch, so a batch
+is never derived by half of an update.
+
+    parent --batch--> kernel --> outlet (a member of the derived channel) --> its targets, its sinks here
+                            \--> outlet of port 1 ...               \--> what is derived from it in turn
+
+*Where it runs.* Here, or, if it was placed there, with the sinks: then the batch goes to them as it is, under the
+derived channel's number, and `Placed` has told them from which event on. What can be moved while it runs is code
+without static variables; nothing is lost, repeated or reordered, since one source's events pass one after the other.
+
+*When it misbehaves.* An event that faults is not passed on. Too many faults among recent events, or too much time,
+suspend the derivation, never the source; whoever listens is told.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy
+
+from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
+from echoic.channels.policy import Policy
+from echoic.channels.workshop import Workshop
+from echoic.ecode import Fault, Outcome
+from echoic.errors import RefusedError
+from echoic.wire import Batch
+
+if TYPE_CHECKING:
+    from echoic.channels.member import Member
+
+__all__ = ["Derivation", "Instance", "Share"]
+
+RECENT_EVENTS: Final = 1024
+SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
+PROBE_EVENTS: Final = 256
+
+
+class Instance:
+    """A derivation's copy for one source. Only whoever submits that source's events touches it, one at a time."""
+
+    __slots__ = (
+        "busy_ns",
+        "bytes_in",
+        "bytes_out",
+        "bytes_saved",
+        "events_in",
+        "events_out",
+        "here",
+        "placed",
+        "restored",
+        "source",
+        "statics",
+    )
+
+    def __init__(self, source: int, statics: bytes, *, here: bool) -> None:
+        self.source: Final = source
+        """The number under which the derived channel knows this source."""
+        self.statics: bytes | bytearray = statics
+        self.restored: bytes | None = None
+        self.here = here
+        self.placed = True
+        """Whether those who listen have been told where the events are derived."""
+        self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
+
+
+class Share(msgspec.Struct, frozen=True, gc=False):
+    """Events for one derived channel: for other hubs, for sinks here, or for both."""
+
+    member: "Member"
+    source: int
+    batch: Batch
+    remote: bool = True
+    local: bool = True
+    placed: Placed | None = None
+    """What other hubs must be told before."""
+
+
+class Derivation:
+    """One derivation in one hub: between the parent's member, where sources submit, and the derived channel's.
+
+    It is not `ready` while the code is being compiled. `workshop` is None in a hub that does not run the code, only
+    sends events for it as they are. At a sink's hub, which derives what is sent there like that, there is no parent.
+    """
+
+    def __init__(self, hub: str, step: Step, parent: "Member | None", policy: Policy) -> None:
+        self.hub: Final = hub
+        self.step = step
+        self.parent: Final = parent
+        self.policy: Final = policy
+        self.outlets: Final[dict[int, Member]] = {}
+        self.instances: Final[dict[int, Instance]] = {}
+        self.workshop: Workshop | None = None
+        self.ready = False
+        self.waiting: list[Callable[[Refused | None], None]] = []
+        """Who goes on when it is ready, or refused."""
+        self.suspended = ""
+        self.faults = 0
+        self.trouble = ""
+        """What is wrong and has yet to be told."""
+        self.told_ns = -(10**18)
+        self._here = step.recipe.placement != "sink"
+        self._fault = ""
+        self._probing = False
+        self._recent_faults = 0.0
+        self._reviewed = (0, 0, 0, 0)
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody listens."""
+        return any(wanted(outlet) for outlet in self.outlets.values())
+
+    @property
+    def movable(self) -> bool:
+        """Whether it may be run by the sinks instead, and nobody here needs what comes out."""
+        stateless = self.workshop is not None and not self.workshop.statics
+        return stateless and not any(outlet.derivations for outlet in self.outlets.values())
+
+    def equip(self, workshop: Workshop | None) -> None:
+        """Begin, with the compiled code, or without any if the sinks run it."""
+        self.workshop, self.ready = workshop, True
+        if workshop is None:
+            self._here = False
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Let the parent know whether there is anything to do for it."""
+        parent = self.parent
+        if parent is None:
+            return
+        others = tuple(other for other in parent.derivations if other is not self)
+        parent.derivations = (*others, self) if self.ready and self.active else others
+        parent.derived_here = any(
+            outlet.sink is not None or outlet.derived_here
+            for derivation in parent.derivations
+            for outlet in derivation.outlets.values()
+        )
+        if parent.origin is not None:
+            parent.origin.arrange()
+
+    def tune(self, step: Step) -> None:
+        """Take another parameter block, if it is later than the one at hand; what was suspended may try again."""
+        if step.version > self.step.version:
+            self.step = msgspec.structs.replace(self.step, values=step.values, version=step.version)
+            self.suspended, self._recent_faults = "", 0.0
+
+    def instance(self, source: int) -> Instance:
+        """Return the copy for a source; it begins with what the code says."""
+        found = self.instances.get(source)
+        if found is None:
+            initial = self.workshop.statics if self.workshop is not None else b""
+            found = Instance(self._number_of(source), initial, here=self._here)
+            found.placed = self._here
+            self.instances[source] = found
+        return found
+
+    def forget(self, source: int) -> None:
+        """Forget a source that has ended, and what was derived from it in turn."""
+        instance = self.instances.pop(source, None)
+        if instance is not None:
+            for outlet in self.outlets.values():
+                outlet.end(instance.source)
+                for derivation in outlet.derivations:
+                    derivation.forget(instance.source)
+
+    def shares(self, source: int, batch: Batch) -> Iterator[Share]:
+        """Yield what becomes of the next events of a source of the parent."""
+        instance = self.instance(source)
+        if self.suspended or not self.ready:
+            return
+        if instance.here != self._here:
+            instance.here, instance.placed = self._here, False
+        raw, made = not instance.here, dict[int, Batch]()
+        if not raw or self._probing or any(needed_here(outlet) for outlet in self.outlets.values()):
+            made, self._probing = self.apply(instance, batch), False
+        for port, outlet in self.outlets.items():
+            events, notice = made.get(port), self._notice(outlet, instance)
+            if not raw:
+                instance.bytes_saved += self._saved(outlet, batch, events)
+            elif outlet.fanout.targets:
+                yield Share(outlet, instance.source, batch, local=False, placed=notice)
+            if events is not None and (not raw or needed_here(outlet)):
+                yield Share(outlet, instance.source, events, remote=not raw, placed=None if raw else notice)
+        instance.placed = True
+
+    def apply(self, instance: Instance, batch: Batch) -> dict[int, Batch]:
+        """Run the code over a batch; return what comes out of each port, nothing for ports where nothing does."""
+        workshop = self.workshop
+        if workshop is None:
+            return {}
+        values, restored = self.step.values, instance.restored
+        if restored is not None:
+            instance.restored, instance.statics = None, restored
+        kernel, batch = workshop.prepared(batch)
+        statics = bytearray(instance.statics)
+        bounds = _bounds_buffer(batch)
+        outcome = kernel.run(
+            batch.records, bounds, batch.count, values, statics, self.policy.fuel, self.policy.faults_max
+        )
+        instance.statics = statics
+        made = self._made(outcome, batch)
+        instance.events_in += batch.count
+        instance.bytes_in += len(batch.records)
+        for events in made.values():
+            instance.events_out += events.count
+            instance.bytes_out += len(events.records)
+        self._note_faults(outcome, batch.count)
+        return made
+
+    def _made(self, outcome: Outcome, batch: Batch) -> dict[int, Batch]:
+        selected, output = outcome.selected, self.workshop.signature.output if self.workshop else None
+        if not len(selected):
+            return {}
+        if output is not None and outcome.records is not None:
+            whole = Batch(output, len(selected), [outcome.records], _own_bounds(outcome))
+            if outcome.ports is None:
+                return {0: whole}
+            return {
+                port: whole.select((outcome.ports == port).nonzero()[0])
+                for port in self.outlets
+                if bool((outcome.ports == port).any())
+            }
+        if outcome.ports is None:
+            return {0: batch.select(selected)}
+        return {
+            port: batch.select(selected[outcome.ports == port])
+            for port in self.outlets
+            if bool((outcome.ports == port).any())
+        }
+
+    def _note_faults(self, outcome: Outcome, events: int) -> None:
+        self._recent_faults *= 0.5 ** (events / RECENT_EVENTS)
+        if not outcome.faults:
+            return
+        self.faults += len(outcome.faults)
+        self._recent_faults += len(outcome.faults)
+        self.trouble = self._fault = describe(outcome.faults[-1])
+        if self._recent_faults >= self.policy.faults_max:
+            self.suspend(f"{self.faults} events have faulted, the last because {self.trouble}")
+
+    def suspend(self, reason: str) -> None:
+        """Run no more until the parameters are changed, or somebody derives anew."""
+        self.suspended = self.trouble = reason
+
+    def tell_trouble(self) -> list[tuple["Member", Trouble]]:
+        """Return what those who listen must be told, once."""
+        text, self.trouble = self.trouble, ""
+        suspended = bool(self.suspended)
+        return [
+            (outlet, Trouble(outlet.id, self.hub, text, self.faults, suspended)) for outlet in self.outlets.values()
+        ]
+
+    def placements(self, outlet: "Member") -> list[Placed]:
+        """Return what a hub that begins to listen must be told."""
+        return [
+            Placed(outlet.number, instance.source, 0, here=False)
+            for instance in self.instances.values()
+            if not instance.here
+        ]
+
+    def review(self, now_ns: int) -> float:
+        """Return the share of a processor used since the last review; move it, if that is for this hub to decide."""
+        instances = list(self.instances.values())
+        reviewed = (
+            now_ns,
+            sum(instance.busy_ns for instance in instances),
+            sum(instance.events_in for instance in instances),
+            sum(instance.bytes_in - instance.bytes_out for instance in instances),
+        )
+        elapsed_ns, busy_ns, events, spared = (
+            after - before for after, before in zip(reviewed, self._reviewed, strict=True)
+        )
+        first, self._reviewed = not self._reviewed[0], reviewed
+        if first:
+            return 0.0
+        if self.step.recipe.placement == "auto" and self.movable:
+            hubs = max((len(outlet.fanout.targets) for outlet in self.outlets.values()), default=0)
+            if events >= PROBE_EVENTS:
+                self._here = busy_ns <= spared * hubs * SENDING_NS_PER_BYTE
+            self._probing = not self._here
+        return busy_ns / max(elapsed_ns, 1)
+
+    def move(self, *, here: bool) -> None:
+        """Derive here from the next batch on, or let the sinks do it."""
+        self._here = here
+
+    def states(self) -> dict[int, bytes]:
+        """Return the static variables of every source, as they are between two batches."""
+        return {
+            instance.source: bytes(instance.statics if instance.restored is None else instance.restored)
+            for instance in self.instances.values()
+        }
+
+    def restore(self, states: dict[int, bytes]) -> None:
+        """Give sources their static variables, before their next batch.
+
+        Raises:
+            RefusedError: A block has not the size that the code's has.
+        """
+        size = len(self.workshop.statics) if self.workshop is not None else 0
+        for state in states.values():
+            if len(state) != size:
+                raise RefusedError(f"a block of static variables has {len(state)} bytes, expected {size}")
+        for instance in list(self.instances.values()):
+            given = states.get(instance.source, states.get(0))
+            if given is not None:
+                instance.restored = given
+
+    def counts(self) -> DerivationCounts:
+        """Return what was done so far."""
+        instances, workshop = list(self.instances.values()), self.workshop
+        outlet = next(iter(self.outlets.values()), None)
+        return DerivationCounts(
+            self.step.group,
+            outlet.id if outlet is not None else "",
+            self.step.recipe.parent,
+            "source" if self._here else "sink",
+            len(instances),
+            sum(instance.events_in for instance in instances),
+            sum(instance.events_out for instance in instances),
+            sum(instance.bytes_in for instance in instances),
+            sum(instance.bytes_out for instance in instances),
+            sum(instance.bytes_saved for instance in instances),
+            sum(instance.busy_ns for instance in instances),
+            workshop.analysis.cost if workshop is not None and workshop.analysis.bounded else 0,
+            self.faults,
+            self.suspended,
+            self._fault,
+        )
+
+    def _notice(self, outlet: "Member", instance: Instance) -> Placed | None:
+        if instance.placed:
+            return None
+        return Placed(outlet.number, instance.source, outlet.sources.get(instance.source, 0), instance.here)
+
+    @staticmethod
+    def _saved(outlet: "Member", batch: Batch, events: Batch | None) -> int:
+        sent = len(events.records) if events is not None else 0
+        return (len(batch.records) - sent) * len(outlet.fanout.targets)
+
+    def _number_of(self, source: int) -> int:
+        """Return a number for a source that no other hub uses: it may move there, and be derived from there too."""
+        text = f"{self.hub}/{self.step.group}/{source}".encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def wanted(outlet: "Member") -> bool:
+    """Whether anybody listens to a derived channel, or to one derived from it, as far as this hub is concerned."""
+    return bool(outlet.fanout.targets) or needed_here(outlet)
+
+
+def needed_here(outlet: "Member") -> bool:
+    """Whether what comes out is needed in this very hub."""
+    return outlet.sink is not None or bool(outlet.derivations)
+
+
+def describe(fault: Fault) -> str:
+    """Return a fault in words."""
+    place = f" - at line {fault.line}, column {fault.column}" if fault.line else ""
+    return fault.kind.text + place
+
+
+def _bounds_buffer(batch: Batch) -> bytes | None:
+    """Return the bounds of a variable batch as a kernel wants them."""
+    return numpy.asarray(batch.known_offsets, "=u4").tobytes() if batch.format.variable else None
+
+
+def _own_bounds(outcome: Outcome) -> list[int] | None:
+    return outcome.bounds.tolist() if outcome.bounds is not None else None

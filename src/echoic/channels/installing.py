@@ -1,0 +1,341 @@
+"""Derivations moved into a hub that has sources: installed, compiled, tuned, reviewed, removed.
+
+The manager of a channel keeps its derived channels in the same book (`directory`). Whoever has sources of the parent
+is a source of the derived channel without saying so. It learns of the derivation when somebody listens: with the order
+to send to that hub (`Attach`), or, if it comes later, when it joins (`Joined.heard`). Compiling takes milliseconds, so
+it is an effect; what has to wait for it goes on in `compiled`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from echoic.channels.derivation import Derivation, Share
+from echoic.channels.effects import Compile, Troubled
+from echoic.channels.identity import ChannelId
+from echoic.channels.member import Member
+from echoic.channels.messages import (
+    Describe,
+    Described,
+    Done,
+    Joined,
+    Message,
+    Refused,
+    Restore,
+    Save,
+    Saved,
+    Step,
+    Trouble,
+    Tune,
+)
+from echoic.channels.requests import Answer, ignore
+from echoic.channels.workshop import Workshop
+from echoic.errors import EchoicError, RefusedError
+from echoic.formats import Format
+from echoic.wire import Batch
+
+if TYPE_CHECKING:
+    from echoic.channels.concentrator import Concentrator
+
+__all__ = [
+    "answer_derivation",
+    "build",
+    "compiled",
+    "congested",
+    "derive",
+    "forget_source",
+    "install",
+    "install_heard",
+    "report_trouble",
+    "review",
+    "send_share",
+    "troubled",
+]
+
+LINEAGE_MAX: Final = 32
+TROUBLE_NS: Final = 1_000_000_000
+
+Then: TypeAlias = Callable[[Refused | None], None]
+
+
+def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: Then, place: int = 0) -> None:
+    """Have the derivations of a lineage at work here, from the first whose parent has sources; then go on.
+
+    Args:
+        core: The hub.
+        manager: Where all channels of the lineage are managed.
+        lineage: From the first derived channel to the one that is wanted.
+        then: Gets None, or why it cannot be.
+        place: How far in the lineage it is.
+    """
+    if len(lineage) > LINEAGE_MAX:
+        then(Refused(RefusedError.__name__, f"{len(lineage)} derivations one of the other, limit is {LINEAGE_MAX}"))
+        return
+    if place == len(lineage):
+        then(None)
+        return
+    parent = core.members.get(str(ChannelId(manager, lineage[place].recipe.parent)))
+
+    def go_on(refused: Refused | None) -> None:
+        if refused is None:
+            install(core, manager, lineage, then, place + 1)
+        else:
+            then(refused)
+
+    if parent is None or not (parent.sources or parent.origin):
+        go_on(None)
+    else:
+        try:
+            _install_step(core, manager, lineage[: place + 1], parent, go_on)
+        except EchoicError as error:
+            go_on(Refused(type(error).__name__, str(error)))
+
+
+def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], parent: Member, then: Then) -> None:
+    step = lineage[-1]
+    key = str(ChannelId(manager, step.group))
+    derivation = core.derivations.get(key)
+    if derivation is not None and derivation.step.recipe != step.recipe:  # it was removed and derived anew
+        remove(core, key)
+        derivation = None
+    outlet = core.open(ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input))
+    if derivation is None:
+        _make_room(core)
+        derivation = core.derivations[key] = Derivation(core.address, step, parent, core.policy)
+        core.effects.append(Compile(derivation))
+    derivation.outlets[step.port] = outlet
+    derivation.tune(step)
+    outlet.origin, outlet.lineage = derivation, tuple(lineage)
+    outlet.roles |= {"source"}
+    outlet.joined |= {"source"}
+    if derivation.ready:
+        derivation.arrange()
+        then(None)
+    else:
+        derivation.waiting.append(then)
+
+
+def _make_room(core: "Concentrator") -> None:
+    """Forget a derivation that nobody listens to, if there are too many.
+
+    Raises:
+        RefusedError: All of them are needed.
+    """
+    if len(core.derivations) < core.policy.derivations_max:
+        return
+    for key, derivation in core.derivations.items():
+        if derivation.ready and not derivation.active:
+            remove(core, key)
+            return
+    raise RefusedError(f"{len(core.derivations)} derivations are at work in this hub, which is its limit")
+
+
+def build(derivation: Derivation) -> Workshop | Refused | None:
+    """Compile a derivation's code: return it, or why not, or None if the sinks are to run it.
+
+    This takes milliseconds, and needs nothing of the hub.
+    """
+    step, policy = derivation.step, derivation.policy
+    try:
+        if not policy.derive:
+            raise RefusedError(f"the hub at {derivation.hub} runs no code of others - at `{step.name}`")
+        return Workshop(step, policy)
+    except EchoicError as error:
+        if step.recipe.placement != "source" and isinstance(error, RefusedError):
+            return None
+        return Refused(type(error).__name__, str(error))
+
+
+def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Refused | None) -> None:
+    """Go on with a derivation whose code was compiled."""
+    waiting, derivation.waiting = derivation.waiting, []
+    refused = built if isinstance(built, Refused) else None
+    if isinstance(built, Refused):
+        for key in [key for key, known in core.derivations.items() if known is derivation]:
+            remove(core, key)
+    else:
+        derivation.equip(built)
+    for then in waiting:
+        then(refused)
+
+
+def remove(core: "Concentrator", key: str) -> None:
+    """Take a derivation out."""
+    derivation = core.derivations.pop(key)
+    derived = {instance.source for instance in derivation.instances.values()}
+    for outlet in derivation.outlets.values():
+        outlet.origin = None
+        if outlet.sources.keys() - derived:
+            core.join(outlet, "source", ignore)  # it has sources of its own, of which the manager may not know
+        elif "source" in outlet.roles:
+            core.leave(outlet, "source")
+    for source in list(derivation.instances):
+        derivation.forget(source)
+    derivation.outlets.clear()
+    derivation.arrange()
+
+
+def install_heard(
+    core: "Concentrator", member: Member, heard: Sequence[Sequence[Step]], then: Callable[[], None]
+) -> None:
+    """Install the derivations that have sinks in a hub that has just got sources, then go on."""
+    waiting = len(heard)
+    if not waiting:
+        then()
+        return
+
+    def settled(_: Message) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
+            then()
+
+    def installed(lineage: Sequence[Step], refused: Refused | None) -> None:
+        outlet = core.members.get(str(ChannelId(member.manager, lineage[-1].name)))
+        if refused is None and outlet is not None:
+            core.join(outlet, "source", settled)
+            return
+        if refused is not None:
+            _tell_refusal(core, member.manager, lineage[-1], refused)
+        settled(Joined([]))
+
+    for lineage in heard:
+        install(core, member.manager, lineage, partial(installed, lineage))
+
+
+def _tell_refusal(core: "Concentrator", manager: str, step: Step, refused: Refused) -> None:
+    """Tell those who listen to a derived channel that they will not hear the sources of this hub."""
+    trouble = Trouble(str(ChannelId(manager, step.name)), core.address, refused.reason, suspended=True)
+
+    def described(reply: Message) -> None:
+        for sink in reply.sinks if isinstance(reply, Described) else ():
+            core.ask(sink.address, trouble, ignore)
+
+    core.ask(manager, Describe(step.name), described)
+
+
+def forget_source(core: "Concentrator", member: Member, source: int) -> None:
+    """Note that a source has ended; without any, what was derived from it ends too."""
+    for key, derivation in list(core.derivations.items()):
+        if derivation.parent is member:
+            derivation.forget(source)
+            if not member.sources and member.origin is None:
+                remove(core, key)
+
+
+def derive(member: Member, source: int, batch: Batch, clock: Callable[[], int]) -> list[Share]:
+    """Return what is derived from the next events of a source, and from that in turn; `clock` tells nanoseconds."""
+    shares: list[Share] = []
+    for derivation in member.derivations:
+        began = clock()
+        made = list(derivation.shares(source, batch))
+        derivation.instances[source].busy_ns += clock() - began
+        for share in made:
+            shares.append(share)
+            if share.local and share.member.derivations:
+                shares += derive(share.member, share.source, share.batch, clock)
+    return shares
+
+
+def send_share(core: "Concentrator", share: Share) -> int:
+    """Send derived events to the hubs that have sinks; return the number of the first."""
+    member, source = share.member, share.source
+    first = member.sources.setdefault(source, 0)
+    if share.placed is not None:
+        for hub in member.fanout.targets:
+            core.send(hub, share.placed)
+    if share.remote:
+        core.submit(member, source, share.batch)
+    return first
+
+
+def congested(core: "Concentrator", member: Member) -> bool:
+    """Whether a source must wait before it submits: for sinks of its channel, or of those derived from it."""
+    if core.blocked(member):
+        return True
+    return any(congested(core, outlet) for derivation in member.derivations for outlet in derivation.outlets.values())
+
+
+def report_trouble(core: "Concentrator", member: Member) -> None:
+    """Tell those who listen what is wrong with what is derived from a channel; call it after `derive`."""
+    for derivation in member.derivations:
+        if derivation.trouble and (derivation.suspended or core.now_ns - derivation.told_ns >= TROUBLE_NS):
+            derivation.told_ns = core.now_ns
+            for outlet, trouble in derivation.tell_trouble():
+                for hub in outlet.fanout.targets:
+                    core.send(hub, trouble)
+                troubled(core, trouble)
+        for outlet in derivation.outlets.values():
+            report_trouble(core, outlet)
+
+
+def troubled(core: "Concentrator", trouble: Trouble) -> None:
+    """Learn that a derivation is in trouble somewhere."""
+    member = core.members.get(trouble.channel)
+    if member is not None and member.sink is not None:
+        core.effects.append(Troubled(member, trouble))
+
+
+def review(core: "Concentrator", now_ns: int) -> None:
+    """See how much time the derivations take, and suspend or move the busiest when it is too much."""
+    loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
+    total = sum(loads.values())
+    if total <= core.policy.load_max:
+        return
+    busiest = max(loads, key=lambda derivation: loads[derivation])
+    if busiest.step.recipe.placement == "auto" and busiest.movable:
+        busiest.move(here=False)
+    elif not busiest.suspended:
+        busiest.suspend(
+            f"derivations take {total:.2f} of a processor, the hub's limit is {core.policy.load_max}, "
+            f"this one {loads[busiest]:.2f}"
+        )
+        if busiest.parent is not None:
+            report_trouble(core, busiest.parent)
+
+
+def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Trouble, answer: Answer) -> None:
+    """Do what is asked about a derivation: of the manager, or of a hub in which it is at work.
+
+    Raises:
+        EchoicError: It cannot be done.
+    """
+    match message:
+        case Tune(_, _, 0):
+            core.manager.tune(message, core.ask, answer)
+        case Tune():
+            _tune(core, message)
+            answer(Done())
+        case Save(channel):
+            answer(_saved(core.opened(channel)))
+        case Restore(channel, states):
+            origin = core.opened(channel).origin
+            if origin is not None:
+                origin.restore(states)
+            answer(Done())
+        case Trouble():
+            troubled(core, message)
+            answer(Done())
+
+
+def _tune(core: "Concentrator", message: Tune) -> None:
+    """Take the parameters that the manager has decided on, wherever the code runs."""
+    member = core.opened(message.channel)
+    if member.lineage and message.version > member.lineage[-1].version:
+        member.lineage = (*member.lineage[:-1], _with_values(member.lineage[-1], message))
+    if member.origin is not None:
+        member.origin.tune(_with_values(member.origin.step, message))
+
+
+def _with_values(step: Step, message: Tune) -> Step:
+    return msgspec.structs.replace(step, values=message.values, version=message.version)
+
+
+def _saved(member: Member) -> Saved:
+    origin = member.origin
+    if origin is None or origin.workshop is None:
+        return Saved({})
+    format = origin.workshop.program.static_format()
+    return Saved(origin.states(), format.descriptor if format is not None else b"")

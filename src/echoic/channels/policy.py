@@ -1,0 +1,29 @@
+"""What a hub lets others run inside its sources.
+
+Every number is a limit that a derivation meets when it is installed, or while it runs. Refusals name both numbers. The
+defaults let anybody who may subscribe also derive: E-Code can neither crash, hang nor read outside of its record, so
+what is left to limit is time.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+__all__ = ["Policy"]
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a hub."""
+
+    derive: bool = True
+    """Whether others may derive from the sources here at all."""
+    derivations_max: Annotated[int, msgspec.Meta(ge=0)] = 256
+    """How many derivations may be installed."""
+    cost_max: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
+    """The worst case for one event, in units of about one instruction."""
+    fuel: Annotated[int, msgspec.Meta(ge=1)] = 200_000
+    """What loops without a proved bound may use for one event, in the same units."""
+    faults_max: Annotated[int, msgspec.Meta(ge=1)] = 16
+    """After how many faults among about a thousand events a derivation is suspended."""
+    load_max: Annotated[float, msgspec.Meta(gt=0)] = 0.5
+    """The share of one processor that all derivations together may take."""

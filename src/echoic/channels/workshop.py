@@ -1,0 +1,117 @@
+"""The code of a derivation: checked against the types it works on, and compiled for every layout in which events come.
+
+A source may submit a type that has more fields than the channel's, or come from another machine. Where the fields that
+the code uses lie there with the same types, the code is compiled for that very layout, byte order included; any other
+batch is converted to the channel's type first.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from echoic.channels.messages import Step
+from echoic.channels.policy import Policy
+from echoic.ecode import Analysis, Kernel, Program, Signature, analyse, check, compile_kernel
+from echoic.errors import EchoicError, RefusedError
+from echoic.formats import NATIVE, Field, Format, Slots
+from echoic.wire import Batch
+
+__all__ = ["Workshop", "signature_of"]
+
+FORMATS_MAX: Final = 16
+HEAVY_COST: Final = 2000
+
+
+def native_format(descriptor: bytes) -> Format | None:
+    """Return the type of a descriptor as this machine lays it out, None for no descriptor."""
+    return Format.from_descriptor(descriptor).on(NATIVE) if descriptor else None
+
+
+def signature_of(step: Step) -> Signature:
+    """Return the types that a step's code works on.
+
+    Raises:
+        FormatError: A descriptor does not describe a type.
+    """
+    recipe = step.recipe
+    return Signature(
+        Format.from_descriptor(step.input).on(NATIVE),
+        native_format(recipe.output),
+        Format.from_descriptor(recipe.params) if recipe.params else None,
+        recipe.ports,
+        recipe.capacities,
+    )
+
+
+class Workshop:
+    """The code of a derivation, compiled for every layout in which events come."""
+
+    def __init__(self, step: Step, policy: Policy) -> None:
+        """Compile for the channel's type as this machine lays it out.
+
+        Raises:
+            ECodeError: The code is wrong.
+            RefusedError: It may cost more than this hub allows.
+        """
+        self.step: Final = step
+        self.signature: Final = signature_of(step)
+        self.program: Final[Program] = self._check(self.signature)
+        self.analysis: Final[Analysis] = analyse(self.program)
+        if self.analysis.cost > policy.cost_max:
+            raise RefusedError(
+                f"one event may cost {self.analysis.cost} units, the limit here is {policy.cost_max} - at `{step.name}`"
+            )
+        self.statics: Final = bytes(self.program.initial_statics())
+        self.main: Kernel = compile_kernel(self.program, self.analysis)
+        self._kernels: dict[int, Kernel | None] = {self.signature.input.token: self.main}
+
+    def prepared(self, batch: Batch) -> tuple[Kernel, Batch]:
+        """Return a kernel and the batch as it takes it: as it is, if the fields that matter lie there unchanged."""
+        token = batch.format.token
+        if token not in self._kernels:
+            if len(self._kernels) >= FORMATS_MAX:
+                self._kernels = {self.signature.input.token: self.main}
+            self._kernels[token] = self._kernel_for(batch.format)
+        kernel = self._kernels[token]
+        return (kernel, batch) if kernel is not None else (self.main, batch.to(self.signature.input))
+
+    def refine(self) -> None:
+        """Compile anew with all of the optimiser, if events take long enough to be worth it. This takes a while."""
+        if self.analysis.cost >= HEAVY_COST or not self.analysis.bounded:
+            refined = compile_kernel(self.program, self.analysis, tier="full")
+            self._kernels[self.signature.input.token] = self.main = refined
+
+    def _check(self, signature: Signature) -> Program:
+        recipe = self.step.recipe
+        return check(recipe.code, signature, file=self.step.name, spelling=recipe.spelling)
+
+    def _kernel_for(self, format: Format) -> Kernel | None:
+        known = self.signature.input
+        paths = [path for root, path in self.program.used if root == "input"]
+        if format.layout == known.layout:
+            return self.main
+        if format.slots is not Slots.SPAN or not all(_alike(path, format, known) for path in paths):
+            return None
+        try:
+            program = self._check(replace(self.signature, input=format))
+            return compile_kernel(program, analyse(program))
+        except EchoicError:  # what the conversion makes of it is right in any case
+            return None
+
+
+def _alike(path: tuple[str, ...], one: Format, other: Format) -> bool:
+    """Whether a path leads to fields of the same types in two formats, perhaps at different places."""
+    for name in path:
+        left, right = one.by_name.get(name), other.by_name.get(name)
+        if left is None or right is None or _shape(left) != _shape(right):
+            return False
+        sizing = right.sizing
+        if sizing and (sizing not in one.by_name or _shape(one.by_name[sizing]) != _shape(other.by_name[sizing])):
+            return False
+        if left.record is not None and right.record is not None:
+            one, other = left.record, right.record
+    return True
+
+
+def _shape(field: Field) -> tuple[object, ...]:
+    signed = field.enumeration.signed if field.enumeration is not None else None
+    return (field.kind, field.size if field.record is None else 0, field.dimensions, signed)

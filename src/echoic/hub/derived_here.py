@@ -1,0 +1,35 @@
+"""A derivation that was placed with its sinks: events arrive as they were submitted, and are derived here."""
+
+from typing import TYPE_CHECKING
+
+from echoic.channels import Delivery, Derivation, Member, Policy, Workshop
+from echoic.wire import Batch
+
+if TYPE_CHECKING:
+    from echoic.hub.switchboard import Switchboard
+
+__all__ = ["DerivationHere"]
+
+
+class DerivationHere:
+    """The derivation of one channel, with a copy of its static variables for each source that is heard."""
+
+    def __init__(self, member: Member, switchboard: "Switchboard") -> None:
+        """Compile the code; its own hub trusts it with what it asks for.
+
+        Raises:
+            EchoicError: The code does not compile here.
+        """
+        step = member.lineage[-1]
+        self._member = member
+        self._derivation = Derivation(switchboard.address, step, None, Policy(cost_max=2**62))
+        self._derivation.outlets[step.port] = member
+        self._derivation.equip(Workshop(step, self._derivation.policy))
+
+    def derived(self, delivery: Delivery) -> Batch:
+        """Return what becomes of events that have arrived; an empty batch for nothing."""
+        derivation, member = self._derivation, self._member
+        derivation.tune(member.lineage[-1])
+        made = derivation.apply(derivation.instance(delivery.source), delivery.batch)
+        events = made.get(member.lineage[-1].port)
+        return events if events is not None else Batch(member.format or delivery.batch.format, 0, [b""])

@@ -1,0 +1,183 @@
+"""How connections come to be: made, accepted, and greeted before anything else is said.
+
+Two hubs may dial each other at the same moment; one of the two gives way. A stranger has a few seconds to say who it
+is, and there is room for so many strangers at a time.
+"""
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from echoic.channels import Greeting
+from echoic.errors import EchoicError, UnreachableError
+from echoic.hub.hello import HELLO_SECONDS, greet
+from echoic.links import Connection, Identity, Listener, dial
+from echoic.wire import FrameReader, Hello
+from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
+
+if TYPE_CHECKING:
+    from echoic.hub.switchboard import Switchboard
+
+__all__ = ["Reception"]
+
+SETTLED_NS: Final = 2_000_000_000
+CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
+STRANGERS_MAX: Final = 64
+ACCEPT_MILLISECONDS: Final = 200
+log: Final = logging.getLogger("echoic.hub")
+
+
+class Reception:
+    """Where connections begin; the switchboard goes on with those whose greeting is done."""
+
+    def __init__(self, listener: Listener, identity: Identity | None, hello: Hello, switchboard: "Switchboard") -> None:
+        self._listener = listener
+        self._identity = identity
+        self._hello = hello
+        self._switchboard = switchboard
+        self._dialling: list[str] = []
+        self._answering: list[str] = []
+        self._strangers: deque[Connection] = deque()
+        threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listener.close()
+
+    def dial(self, address: str) -> None:
+        """Connect to a hub, and tell the concentrator how it went."""
+        self._dialling.append(address)
+        try:
+            self._dial_patiently(address)
+        except (EchoicError, OSError) as error:
+            refused = isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError)
+            reason = str(error)
+            self._switchboard.do(lambda core: core.unreachable(address, reason, refused=refused))
+        finally:
+            self._dialling.remove(address)
+
+    def _accept_all(self) -> None:
+        while not self._switchboard.closed:
+            connection = self._listener.accept(ACCEPT_MILLISECONDS)
+            if connection is None:
+                continue
+            self._strangers.append(connection)
+            if len(self._strangers) > STRANGERS_MAX:
+                self._strangers.popleft().close()  # too many that have not said who they are: who came last may go on
+            greeting = threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True)
+            try:
+                greeting.start()
+            except RuntimeError as error:  # the system has no more threads, perhaps for a moment
+                log.warning("cannot greet %s: %s", connection.peer, error)
+                self._strangers.remove(connection)
+                connection.close()
+
+    def _welcome(self, connection: Connection) -> None:
+        """Greet a stranger; one that does not know how is sent away."""
+        try:
+            connection.handshake(HELLO_SECONDS)
+            self._meet(connection)
+        except (EchoicError, OSError) as error:
+            log.info("refused a connection from %s: %s", connection.peer, error)
+            connection.close()
+        finally:
+            with contextlib.suppress(ValueError):  # it was sent away
+                self._strangers.remove(connection)
+
+    def _dial_patiently(self, address: str) -> None:
+        """Connect to a hub, which may hang up because it dials this one at the same moment.
+
+        Raises:
+            EchoicError: There is no hub that can be spoken with.
+            OSError: The connection broke.
+        """
+        for pause in CROSSING_SECONDS:
+            if self._switchboard.closed:
+                return
+            started = time.monotonic()
+            connection = dial(address, self._identity)
+            try:
+                self._meet(connection, dialled=address)
+                return
+            except (EchoicError, OSError) as error:
+                connection.close()
+                hung_up = isinstance(error, UnreachableError | OSError) and time.monotonic() - started < 1
+                if not hung_up or not pause:
+                    raise
+            time.sleep(pause)
+            if any(link.connection and link.neighbour.stands_at(address) for link in self._switchboard.links()):
+                return  # the other was faster
+
+    def _meet(self, connection: Connection, dialled: str = "") -> None:
+        """Greet a peer, and go on with its link.
+
+        Raises:
+            EchoicError: It is not a peer that can be spoken with.
+            OSError: The connection broke.
+        """
+        answering: list[str] = []
+
+        def known(hub: str) -> tuple[int, int]:
+            if not dialled and not answering:
+                self._give_way(greeting.peer)
+                answering.append(hub)
+                self._answering.append(hub)
+            return self._known(hub, dialled=bool(dialled))
+
+        greeting = Greeting(
+            self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
+        )
+        reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
+        try:
+            early = greet(connection, greeting, reader)
+            reader.payload_bytes_max = PAYLOAD_BYTES_MAX
+            self._switchboard.adopt(connection, greeting, reader, early)
+        except (EchoicError, OSError):
+            link = self._switchboard.link_to(greeting.peer.hub) if greeting.peer is not None else None
+            if link is not None:
+                self._switchboard.broke(link)  # it may have been frozen for this greeting
+                self._switchboard.do(
+                    lambda core: core.linked(link.neighbour, dialled)
+                )  # there may be a better connection
+            raise
+        finally:
+            for hub in answering:
+                self._answering.remove(hub)
+
+    def _give_way(self, peer: Hello | None) -> None:
+        """Let one of two hubs that dial each other go on, the one with the smaller id, and the other hang up.
+
+        Whoever has answered a dialler does not end a greeting of its own with it (`_known`), so that never both are
+        ended, each with another session.
+
+        Raises:
+            UnreachableError: This one goes on.
+        """
+        if peer is not None and peer.address in self._dialling and self._switchboard.core.id < peer.hub:
+            raise UnreachableError(f"the hub at {peer.address} is being dialled by this one")
+
+    def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
+        """Return the session with a hub and how many frames have arrived in it, after which no more do.
+
+        Raises:
+            UnreachableError: There is a better connection, or what has arrived cannot be counted yet.
+        """
+        board = self._switchboard
+        if dialled and hub in self._answering:
+            raise UnreachableError("it dials this hub at the same moment")
+        with board.lock:
+            neighbour, link = board.core.neighbours.get(hub), board.link_to(hub)
+        if neighbour is not None and link is not None:
+            lost = not dialled and time.monotonic_ns() - link.attached_ns > SETTLED_NS
+            if link.connection is not None and not lost:
+                raise UnreachableError(f"the hub at {neighbour.address} is connected already")
+            if not link.freeze(HELLO_SECONDS):
+                raise UnreachableError(f"a handler of events from {neighbour.address} hangs")
+            if lost:
+                board.broke(link)  # a peer that dials again some time later has lost the connection
+        with board.lock:
+            return board.core.known(hub)
