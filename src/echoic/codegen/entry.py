@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from echoic.codegen.library import Library, compile_library
 
-__all__ = ["NativeCode", "fixed_entry", "variable_entry"]
+__all__ = ["PRELUDE", "MethodDefinition", "NativeCode", "fixed_entry", "make_builtin", "variable_entry"]
 
 METH_FASTCALL: Final = 0x0080
 
@@ -35,7 +35,9 @@ class NativeCode(int):
         return code
 
 
-class _MethodDefinition(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
+    """What CPython knows about a builtin: the struct `PyMethodDef`."""
+
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
@@ -44,7 +46,7 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
-_kept: Final[dict[str, tuple[_MethodDefinition, _MethodDefinition, Library]]] = {}
+_kept: Final[dict[str, tuple[MethodDefinition, MethodDefinition, Library]]] = {}
 
 
 def fixed_entry(code: NativeCode) -> Callable[[object, int], bytes]:
@@ -53,7 +55,7 @@ def fixed_entry(code: NativeCode) -> Callable[[object, int], bytes]:
     The routine is `i64 (ptr source, i64 source_bytes, ptr target, i64 count)`; with a null target it only tells how
     many bytes the target must have.
     """
-    builtin: Callable[[object, int], bytes] = _builtin(_definitions()[0], code)
+    builtin: Callable[[object, int], bytes] = make_builtin(_definitions()[0], code)
     return builtin
 
 
@@ -63,39 +65,38 @@ def variable_entry(code: NativeCode) -> Callable[[object, object, int, int], byt
     The routine is `i64 (ptr source, i64 source_bytes, ptr bounds, i64 bounds_bytes, ptr target, i64 capacity,
     i64 count)` and returns how many bytes of the target it has written.
     """
-    builtin: Callable[[object, object, int, int], bytes] = _builtin(_definitions()[1], code)
+    builtin: Callable[[object, object, int, int], bytes] = make_builtin(_definitions()[1], code)
     return builtin
 
 
-def _builtin(definition: _MethodDefinition, code: NativeCode) -> Any:  # noqa: ANN401 - ctypes has no types for it
+def make_builtin(definition: MethodDefinition, bound: object) -> Any:  # noqa: ANN401 - ctypes has no types for it
+    """Return a builtin whose `self` is `bound`; the definition must outlive it."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(definition), code, None)
+    return make(ctypes.addressof(definition), bound, None)
 
 
-def _definitions() -> tuple[_MethodDefinition, _MethodDefinition, Library]:
+def _definitions() -> tuple[MethodDefinition, MethodDefinition, Library]:
     """Compile the two entry points, and keep definitions and library for the life of the process.
 
     Two threads may get here at once. Both must then use the one pair that is kept: builtins point into it.
     """
     if _kept:
         return _kept["entries"]
-    library = compile_library(ENTRIES, ("fixed_entry", "variable_entry"), python=True)
+    library = compile_library(PRELUDE + ENTRIES, ("fixed_entry", "variable_entry"), python=True)
     fixed, variable = (
-        _MethodDefinition(b"convert", library.address(symbol), METH_FASTCALL, None)
+        MethodDefinition(b"convert", library.address(symbol), METH_FASTCALL, None)
         for symbol in ("fixed_entry", "variable_entry")
     )
     return _kept.setdefault("entries", (fixed, variable, library))
 
 
 # A Py_buffer is 80 bytes on every 64-bit machine: buf at 0, obj at 8, len at 16.
-ENTRIES: Final = """
+PRELUDE: Final = """
 declare i32 @PyObject_GetBuffer(ptr, ptr, i32)
 declare void @PyBuffer_Release(ptr)
-declare ptr @PyBytes_FromStringAndSize(ptr, i64)
 declare ptr @PyBytes_AsString(ptr)
-declare i32 @_PyBytes_Resize(ptr, i64)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyErr_Occurred()
@@ -104,14 +105,19 @@ declare void @Py_DecRef(ptr)
 @PyExc_TypeError = external global ptr
 @PyExc_ValueError = external global ptr
 @arguments = private constant [26 x i8] c"wrong number of arguments\\00"
-@malformed = private constant [3 x i8] c"-1\\00"
-@capacity = private constant [3 x i8] c"-2\\00"
 
 define private ptr @refuse(ptr %kind, ptr %text) {
   %error = load ptr, ptr %kind
   call void @PyErr_SetString(ptr %error, ptr %text)
   ret ptr null
 }
+"""
+
+ENTRIES: Final = """
+declare ptr @PyBytes_FromStringAndSize(ptr, i64)
+declare i32 @_PyBytes_Resize(ptr, i64)
+@malformed = private constant [3 x i8] c"-1\\00"
+@capacity = private constant [3 x i8] c"-2\\00"
 
 define private i1 @failed(i64 %value) {
   %suspicious = icmp eq i64 %value, -1

@@ -1,0 +1,85 @@
+"""Nodes whose meaning is not in the text but in the types: what Python's spelling leaves to the checker.
+
+C's operators mean the same for every type. Python's do not: `/` divides integers as floats, `//` is another operation
+for floats than for integers. The spelling writes down all that could be meant, and here it is decided.
+"""
+
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from echoic.ecode import tree
+from echoic.ecode.numbers import FLOAT64, INT32, INT64, UINT64, Number
+from echoic.ecode.operations import convert, true_division
+from echoic.ecode.text import mistake
+from echoic.ecode.typed import Assign, Constant, Local, Sequence, Text, TextField, TextLiteral, Value
+
+if TYPE_CHECKING:
+    from echoic.ecode.expressions import Expressions
+
+__all__ = ["ByType", "by_type"]
+
+ByType: TypeAlias = tree.TrueDivision | tree.Wide | tree.Let | tree.ByKind | tree.Fitting | tree.ZeroOf
+
+
+def by_type(node: ByType, expressions: "Expressions") -> Value | Text:
+    """Return what a node means for the types of its parts.
+
+    Raises:
+        ECodeError: Nothing, or a part of it is wrong.
+    """
+    match node:
+        case tree.TrueDivision():
+            return true_division(expressions.value(node.left), expressions.value(node.right), node.at)
+        case tree.Wide():
+            found = expressions.operand(node.value)
+            return found if isinstance(found, TextLiteral | TextField) else convert(found, _widened(found.number))
+        case tree.Let():
+            return _let(node, expressions)
+        case tree.ByKind():
+            floating = expressions.value(node.of).number.floating
+            return expressions.value(node.floating if floating else node.integer)
+        case tree.Fitting():
+            return _fitting(node, expressions)
+        case tree.ZeroOf():
+            number = _widened(expressions.value(node.value).number)
+            return convert(Constant(0, INT32, node.at), number)
+        case _:
+            assert_never(node)
+
+
+def _widened(number: Number) -> Number:
+    if number.floating:
+        return FLOAT64
+    return number if number is UINT64 else INT64
+
+
+def _let(node: tree.Let, expressions: "Expressions") -> Value:
+    """Return the body with a variable for the value; a constant needs none."""
+    value = expressions.value(node.value)
+    scopes = expressions.places.scopes
+    scopes.enter()
+    if isinstance(value, Constant):
+        scopes.define(node.name, value, node.at)
+        body = expressions.value(node.body)
+        scopes.leave()
+        return body
+    name = node.name.replace("$", "hidden_")
+    variable = scopes.variable(name, value.number, (), node.at, constant=False)
+    expressions.hidden.append(variable)
+    scopes.define(node.name, variable, node.at)
+    body = expressions.value(node.body)
+    scopes.leave()
+    assigned = Assign(Local(variable, 0, (), node.at), value, value.number, node.at)
+    return Sequence(assigned, body, body.number, node.at)
+
+
+def _fitting(node: tree.Fitting, expressions: "Expressions") -> Value | Text:
+    found = expressions.operand(node.value)
+    if isinstance(found, TextLiteral | TextField) or not found.number.floating:
+        return found
+    like = node.like if isinstance(node.like, Number) else expressions.operand(node.like)
+    number = like if isinstance(like, Number) else None
+    if number is None and not isinstance(like, Number | TextLiteral | TextField):
+        number = like.number
+    if number is not None and not number.floating:
+        raise mistake(node.at, node.message)
+    return found

@@ -1,0 +1,236 @@
+"""Kernels of native code.
+
+    kernel = compile_native(program, analyse(program))
+    outcome = kernel.run(records, None, count, b"", statics)
+
+A program becomes one routine: the loop over a batch with the program's code in its middle (`native_run`), written as
+LLVM text and compiled in 2 to 4 ms. A CPython builtin leads to it (`codegen.batch_entry`); around that, `run` finds the
+memory, enlarges the output when the routine stops for want of room, and makes an `Outcome` of what the routine wrote.
+
+A hostile program or record can neither crash nor hang nor read outside of its record: indexes and slots are checked
+where they are not proved, and every loop without a proved count burns fuel.
+
+Code above `NODES_QUICK` nodes is compiled with less effort, so that the largest program takes a fraction of a second.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import numpy
+
+from echoic.codegen import (
+    WORK_HEADER,
+    WORK_HEADER_BYTES,
+    Demands,
+    NativeCode,
+    batch_entry,
+    compile_library,
+    event_entry,
+    work_bytes,
+)
+from echoic.ecode.analysis import Analysis
+from echoic.ecode.kernel import FAULTS_MAX, FUEL, Buffer, Fault, Outcome
+from echoic.ecode.native_columns import Column, packed_columns
+from echoic.ecode.native_routine import FaultPlace, Layout, Routine
+from echoic.ecode.native_run import write_routine
+from echoic.ecode.program import Program
+from echoic.errors import CodegenError
+from echoic.formats import round_up
+
+__all__ = ["Column", "NativeKernel", "compile_native"]
+
+NODES_QUICK: Final = 500
+OUTPUT_BYTES_FIRST: Final = 1 << 16
+OUTPUT_BYTES_MAX: Final = 0xFFFF_FFF8
+
+
+def compile_native(
+    program: Program,
+    analysis: Analysis,
+    *,
+    tier: Literal["light", "full"] = "light",
+    layout: Layout = "rows",
+) -> "NativeKernel":
+    """Return a kernel of native code.
+
+    Args:
+        program: The checked program.
+        analysis: What was found about it.
+        tier: How much is optimised; `full` takes several times as long and is worth it for heavy loops.
+        layout: Whether the input lies in records or in columns.
+
+    Raises:
+        CodegenError: The types are not ones that native code can be written for.
+    """
+    if struct.calcsize("P") != 8:
+        raise CodegenError("native code needs a machine of 64 bits")
+    routine = Routine(program, analysis, layout)
+    text, demands, columns = write_routine(routine)
+    effort = "quick" if program.nodes > NODES_QUICK else tier
+    code = NativeCode.of(compile_library(text, ("run",), tier=effort), "run")
+    return NativeKernel(program, code, demands, tuple(routine.faults), layout, columns)
+
+
+class NativeKernel:
+    """A program as native code (see `kernel.Kernel`). It may be used by several threads at once."""
+
+    def __init__(
+        self,
+        program: Program,
+        code: NativeCode,
+        demands: Demands,
+        faults: tuple[FaultPlace, ...],
+        layout: Layout,
+        columns: tuple[tuple[str, ...], ...],
+    ) -> None:
+        self.program: Final = program
+        self.faults: Final = faults
+        """What can go wrong and where, by the number that a bound kernel raises."""
+        self.columns: Final = columns
+        """The paths of the columns that `run_columns` needs."""
+        self._layout = layout
+        self._code = code
+        self._demands = demands
+        self._entry = batch_entry(code, demands)
+        self._numbers_at = WORK_HEADER_BYTES + demands.scratch_bytes
+        self._output = program.signature.output
+        self._router = program.signature.ports > 0
+
+    def run(
+        self,
+        records: Buffer,
+        bounds: Buffer | None,
+        count: int,
+        params: bytes,
+        statics: bytearray,
+        fuel: int = FUEL,
+        faults_max: int = FAULTS_MAX,
+        *,
+        release: bool = False,
+    ) -> Outcome:
+        """Run over `count` records, as `Kernel.run` says.
+
+        Args:
+            records: The records, one after the other, as in a batch.
+            bounds: Where each begins and the last ends, for a variable type.
+            count: How many there are.
+            params: The parameter block.
+            statics: The block of statics, which is changed and cannot be resized meanwhile.
+            fuel: What loops without a proved count may burn for one event.
+            faults_max: After how many faults to stop.
+            release: Whether other threads of Python may run meanwhile; worth it for work of 100 us and more.
+
+        Raises:
+            CodegenError: The kernel is one for columns, or a buffer is too small for what is asked.
+        """
+        if self._layout != "rows":
+            raise CodegenError("this kernel was compiled for columns")
+        return self._run((records, bounds, params, statics), count, fuel, faults_max, release=release)
+
+    def run_columns(
+        self,
+        columns: Mapping[tuple[str, ...], Column],
+        count: int,
+        params: bytes,
+        statics: bytearray,
+        fuel: int = FUEL,
+        faults_max: int = FAULTS_MAX,
+        *,
+        release: bool = False,
+    ) -> Outcome:
+        """Run over `count` events whose fields lie in columns, by the paths of the fields; see `run`.
+
+        Raises:
+            CodegenError: The kernel is one for records, a column is missing or shorter than `count`.
+        """
+        if self._layout != "columns":
+            raise CodegenError("this kernel was compiled for records")
+        missing = [".".join(path) for path in self.columns if path not in columns]
+        if missing:
+            raise CodegenError(f"the columns {', '.join(missing)} are missing")
+        table, kept = packed_columns([columns[path] for path in self.columns])
+        outcome = self._run((table, None, params, statics), count, fuel, faults_max, release=release)
+        del kept  # until here the memory of the columns could not go away
+        return outcome
+
+    def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
+        """Return a builtin that looks at one record and returns what the program does, in about 45 ns.
+
+        An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
+        The block of statics cannot be resized while the builtin lives.
+
+        Raises:
+            CodegenError: The program writes output, or its input lies in columns.
+        """
+        if self._output is not None or self._layout != "rows":
+            raise CodegenError("only a program without output that works on records can be bound")
+        try:
+            return event_entry(self._code, self._demands, params, statics, fuel)
+        except ValueError as error:
+            raise CodegenError(f"parameters or statics are too small: {error}") from error
+
+    def _run(
+        self,
+        buffers: tuple[Buffer, Buffer | None, bytes, bytearray],
+        count: int,
+        fuel: int,
+        faults_max: int,
+        *,
+        release: bool,
+    ) -> Outcome:
+        work = bytearray(work_bytes(self._demands, count))
+        output = None if self._output is None else numpy.empty(self._first_bytes(count), numpy.uint8)
+        faults: list[Fault] = []
+        handled = 0
+        try:
+            while (told := self._entry(*buffers, output, work, handled, count, fuel, release)) < 0:
+                handled = -1 - told
+                _, fault, end, needed, _, _ = WORK_HEADER.unpack_from(work)
+                if fault:
+                    faults.append(Fault(handled, *self.faults[fault - 1]))
+                    handled += 1
+                    if len(faults) >= faults_max:
+                        return self._outcome(handled, count, faults, work, output)
+                elif output is not None:
+                    output = _enlarged(output, end, needed)
+        except ValueError as error:
+            raise CodegenError(f"a buffer is too small for {count} events of this program") from error
+        return self._outcome(count, count, faults, work, output)
+
+    def _first_bytes(self, count: int) -> int:
+        """Return how much room for output to begin with."""
+        if self._output is None:
+            return 0
+        size = count * (round_up(self._output.size) + 64 if self._output.variable else self._output.size)
+        return min(size, OUTPUT_BYTES_FIRST)
+
+    def _outcome(
+        self,
+        handled: int,
+        count: int,
+        faults: list[Fault],
+        work: bytearray,
+        output: "numpy.ndarray[Any, Any] | None",
+    ) -> Outcome:
+        selected, _, end, _, _, _ = WORK_HEADER.unpack_from(work)
+        begin = self._numbers_at
+        outcome = Outcome(handled, numpy.ndarray(selected, numpy.uint32, work, begin), faults)
+        if self._router:
+            outcome.ports = numpy.ndarray(selected, numpy.int32, work, begin + 4 * count)
+        if output is not None:
+            outcome.records = output[:end].data
+            if self._demands.output_bound_bytes:
+                bounds_at = begin + (4 + self._demands.port_bytes) * count
+                outcome.bounds = numpy.ndarray(selected + 1, numpy.uint32, work, bounds_at)
+        return outcome
+
+
+def _enlarged(output: "numpy.ndarray[Any, Any]", end: int, needed: int) -> "numpy.ndarray[Any, Any]":
+    """Return a larger buffer with what was written so far."""
+    size = max(2 * len(output), needed)
+    if needed > OUTPUT_BYTES_MAX:
+        raise CodegenError(f"the output of a batch needs {needed} bytes, limit is {OUTPUT_BYTES_MAX}")
+    larger = numpy.empty(min(size, OUTPUT_BYTES_MAX), numpy.uint8)
+    larger[:end] = output[:end]
+    return larger

@@ -1,0 +1,476 @@
+"""The checked program: every name resolved, every conversion written out, every address reduced to numbers.
+
+The checker makes this tree of either spelling (`parser`, `python_spelling`); both back ends (`native`,
+`generated_python`), the prover and the cost analysis read it. Nothing in it needs to be asked twice: an operator's
+operands have the type in which it computes, a field is an offset and some indexes.
+
+Nodes are compared by identity, so that an analysis can keep what it found about one in a dictionary of its own.
+
+    output.mean = sum / 9361      Assign(Location(output.mean), Arithmetic("/", Load(sum), Constant(9361.0), FLOAT64))
+    input.cells[i].speed          Load(Location(input, element=Element(Location(input.cells), i), field=speed))
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from echoic.ecode.numbers import CHAR, FLOAT64, INT32, INT64, Number
+
+if TYPE_CHECKING:
+    from echoic.formats import Field
+
+__all__ = [
+    "Arithmetic",
+    "Assign",
+    "AssignText",
+    "Block",
+    "Break",
+    "Choose",
+    "Compare",
+    "Constant",
+    "Continue",
+    "Convert",
+    "Declare",
+    "Element",
+    "Evaluate",
+    "If",
+    "Index",
+    "Invert",
+    "Length",
+    "Load",
+    "Local",
+    "Location",
+    "Logical",
+    "Loop",
+    "MathCall",
+    "Negate",
+    "Not",
+    "Place",
+    "Position",
+    "Resize",
+    "Return",
+    "Root",
+    "Sequence",
+    "Statement",
+    "Text",
+    "TextByte",
+    "TextEqual",
+    "TextField",
+    "TextLiteral",
+    "Update",
+    "Value",
+    "Variable",
+]
+
+Position: TypeAlias = tuple[int, int]
+"""Line and column, both from 1."""
+
+Root: TypeAlias = Literal["input", "output", "param"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """A local or static variable. Statics have a place in the block of statics, and a value to start with."""
+
+    name: str
+    number: Number
+    dimensions: tuple[int, ...]
+    static: bool
+    constant: bool
+    serial: int
+    """Unique in the program: two variables of different scopes may have one name."""
+    offset: int = 0
+    """Where a static begins in the block of statics."""
+    initial: tuple[int | float, ...] = ()
+    """The values of a static, row major; as many as it has elements."""
+
+    @property
+    def count(self) -> int:
+        """How many elements it has; 1 if it is no array."""
+        count = 1
+        for dimension in self.dimensions:
+            count *= dimension
+        return count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """One index that is known at run time only; constant ones are part of an offset."""
+
+    value: "Value"
+    """Of type INT64."""
+    length: int
+    """The index must lie in 0 .. length - 1, or the event faults."""
+    stride: int
+    """In bytes."""
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Local:
+    """A variable, or an element of one."""
+
+    variable: Variable
+    offset: int
+    """In bytes from the start of the variable."""
+    indexes: tuple[Index, ...]
+    at: Position
+
+    @property
+    def number(self) -> Number:
+        """The type of what lies there."""
+        return self.variable.number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Element:
+    """One step of a dynamic array: what the slot at `array` points at, `index` steps further."""
+
+    array: "Location"
+    """Where the slot lies; its `field` is the dynamic array."""
+    index: "Value"
+    """Of type INT64, perhaps a Constant; must be less than the array's length, or the event faults."""
+    step: int
+    """Bytes of one step of the dynamic dimension, fixed inner dimensions included."""
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Location:
+    """A place in a record: `offset` bytes and some indexes from the start of the record, or of an element.
+
+    `field` is the field that was named last; `path` are all names without indexes, as in `("cells", "speed")`.
+    """
+
+    root: Root
+    path: tuple[str, ...]
+    field: "Field"
+    offset: int
+    indexes: tuple[Index, ...]
+    element: Element | None
+    number: Number | None
+    """The type of what lies there; None for a slot, and for a whole char array."""
+    at: Position
+
+
+Place: TypeAlias = Local | Location
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A number. The value is an int if the type is an integer's, else a float."""
+
+    value: int | float
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """What lies at a place. A BOOL field is 0 or 1 whatever its byte is."""
+
+    place: Place
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Convert:
+    """A value as another type has it (`numbers.convert`)."""
+
+    value: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negate:
+    """`-value`; integers wrap."""
+
+    value: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Invert:
+    """`~value`."""
+
+    value: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not:
+    """`!value`: 1 if it is zero, else 0."""
+
+    value: "Value"
+    at: Position
+    number: Number = INT32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic:
+    """`+ - * / % & | ^ << >>` of two values of type `number` (for shifts `right` may be of another integer type).
+
+    Integers wrap. Division truncates towards zero; by zero it faults; the smallest by -1 wraps. Shift amounts are
+    masked to the width of `number`. `>>` of a negative number keeps the sign.
+    """
+
+    operator: str
+    left: "Value"
+    right: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare:
+    """`== != < > <= >=` of two values of one type: 1 or 0. Comparisons with NaN are false, but for `!=`."""
+
+    operator: str
+    left: "Value"
+    right: "Value"
+    at: Position
+    number: Number = INT32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logical:
+    """`&&` or `||`: 1 or 0; the right side is evaluated only if it decides. Operands are of any types."""
+
+    operator: str
+    left: "Value"
+    right: "Value"
+    at: Position
+    number: Number = INT32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choose:
+    """`test ? yes : no`; only one of both is evaluated. `yes` and `no` are of type `number`."""
+
+    test: "Value"
+    yes: "Value"
+    no: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """`first, second`: evaluates both, is the second."""
+
+    first: "Value"
+    second: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assign:
+    """`place = value`; is what was stored. The value, already of the place's type, is evaluated before the place."""
+
+    place: Place
+    value: "Value"
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """`place op= value`, `++place`, `place++`.
+
+    The place's address is evaluated once and first; then the place is loaded and converted to `computed`, then `value`
+    (of that type, for shifts of any integer type) is evaluated, the result is converted back and stored. Is what was
+    stored, or, if `post`, what was there before.
+    """
+
+    place: Place
+    operator: str
+    value: "Value"
+    computed: Number
+    post: bool
+    number: Number
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MathCall:
+    """A function of the whitelist (`mathematics.FUNCTIONS`) of FLOAT64 values."""
+
+    function: str
+    arguments: tuple["Value", ...]
+    at: Position
+    number: Number = FLOAT64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextLiteral:
+    """A string in the program."""
+
+    data: bytes
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextField:
+    """The text of a string or bytes field, or of a char array up to its first NUL. A null slot is an empty text."""
+
+    location: Location
+    at: Position
+
+
+Text: TypeAlias = TextLiteral | TextField
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextByte:
+    """One byte of the text of a string or bytes field; an index outside of it faults."""
+
+    text: TextField
+    index: "Value"
+    at: Position
+    number: Number = CHAR
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextEqual:
+    """`==` or `!=` of two texts: 1 or 0."""
+
+    operator: str
+    left: Text
+    right: Text
+    at: Position
+    number: Number = INT32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Length:
+    """`strlen(text)`, or `length(array)` of a dynamic array: how many steps it has.
+
+    In `output` an array's length is what its sizing field, or `resize`, has said so far.
+    """
+
+    of: Text | Location
+    at: Position
+    number: Number = INT64
+
+
+Value: TypeAlias = (
+    Constant
+    | Load
+    | Convert
+    | Negate
+    | Invert
+    | Not
+    | Arithmetic
+    | Compare
+    | Logical
+    | Choose
+    | Sequence
+    | Assign
+    | Update
+    | MathCall
+    | TextByte
+    | TextEqual
+    | Length
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Statements one after the other."""
+
+    statements: tuple["Statement", ...]
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declare:
+    """Where a local variable begins to live: its elements become zero, then the first ones get these values."""
+
+    variable: Variable
+    values: tuple[Value, ...]
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluate:
+    """A value for its effect."""
+
+    value: Value
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AssignText:
+    """`output.name = text`: a string or bytes field is replaced; a char array too, and a longer text faults.
+
+    Only a top-level text field of `output`, or one of a nested record that is no array's element, can be a target.
+    """
+
+    target: Location
+    text: Text
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resize:
+    """`resize(output.values, n)`: the length of a dynamic array that has no sizing field; beyond its capacity faults."""
+
+    array: Location
+    length: Value
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """`if (test) yes else no`."""
+
+    test: Value
+    yes: "Statement"
+    no: "Statement | None"
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """`for`, `while` and `do`: what stands before the first test is in the block around it.
+
+    `before` is the statement just before the loop, for the prover: `for (i = 0; ...)` or `for (int i = 0; ...)`.
+    """
+
+    test: Value | None
+    step: Value | None
+    body: "Statement"
+    test_first: bool
+    before: "Statement | None"
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Return:
+    """`return value`, as INT32."""
+
+    value: Value
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Break:
+    """Leave the innermost loop."""
+
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Continue:
+    """Go on with the innermost loop's step and test."""
+
+    at: Position
+
+
+Statement: TypeAlias = Block | Declare | Evaluate | AssignText | Resize | If | Loop | Return | Break | Continue
+
+NODES_MAX: Final = 2000
