@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from echoic.errors import EchoicError
+    from echoic.channels import Policy, Trouble
+    from echoic.errors import EchoicError, ECodeError
     from echoic.formats import (
         ARCHITECTURES,
         NATIVE,
@@ -44,15 +45,18 @@ __all__ = [
     "Batch",
     "Channel",
     "Compatibility",
+    "ECodeError",
     "EchoicError",
     "Events",
     "Format",
     "Hub",
     "Identity",
+    "Policy",
     "Record",
     "Registry",
     "Sink",
     "Source",
+    "Trouble",
     "bool_",
     "char",
     "compatibility",
@@ -72,7 +76,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _homes = {
-    "EchoicError": "echoic.errors",
+    **dict.fromkeys(("Policy", "Trouble"), "echoic.channels"),
+    **dict.fromkeys(("ECodeError", "EchoicError"), "echoic.errors"),
     "Batch": "echoic.wire",
     "Identity": "echoic.links",
     **dict.fromkeys(("Channel", "Events", "Hub", "Sink", "Source"), "echoic.hub"),

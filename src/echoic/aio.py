@@ -11,16 +11,16 @@ own pool; what does not is called as it is. Events come by the queue of a sink, 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from echoic import hub as blocking
-from echoic.channels import ChannelCounts, ChannelEntry, Gap
+from echoic.channels import ChannelCounts, ChannelEntry, DerivationCounts, Gap, Placement, Policy, Trouble
 from echoic.errors import EchoicError
 from echoic.links import Identity
 
-__all__ = ["Channel", "Events", "Hub", "Source"]
+__all__ = ["Channel", "Derivation", "Events", "Hub", "Parameters", "Source"]
 
 
 class Hub:
@@ -35,10 +35,11 @@ class Hub:
         advertise: str = "",
         identity: Identity | None = None,
         insecure: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Start listening; the arguments and errors are those of `echoic.Hub`."""
         self.blocking: Final = blocking.Hub(
-            listen, names=names, name=name, advertise=advertise, identity=identity, insecure=insecure
+            listen, names=names, name=name, advertise=advertise, identity=identity, insecure=insecure, policy=policy
         )
         self.address: Final = self.blocking.address
 
@@ -81,6 +82,78 @@ class Channel:
         """Open a source, as `echoic.Channel.source` does."""
         return Source(await asyncio.to_thread(self.blocking.source, declared))
 
+    async def derive(
+        self,
+        code: str | Callable[..., object],
+        output: object | None = None,
+        *,
+        params: object | None = None,
+        capacities: Mapping[str, int] | None = None,
+        placement: str = "source",
+        name: str = "",
+        share: bool = True,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> "Channel":
+        """Return a channel whose events are computed from this one's at every source, as `echoic.Channel.derive` does.
+
+        `on_trouble` is called in the loop.
+        """
+        derived = await asyncio.to_thread(
+            self.blocking.derive,
+            code,
+            output,
+            params=params,
+            capacities=capacities,
+            placement=placement,
+            name=name,
+            share=share,
+            on_trouble=_in_this_loop(on_trouble),
+        )
+        return Channel(derived)
+
+    async def route(  # noqa: PLR0913 - every one has a default, and is named by the caller
+        self,
+        code: str | Callable[..., object],
+        ports: int,
+        output: object | None = None,
+        *,
+        params: object | None = None,
+        capacities: Mapping[str, int] | None = None,
+        placement: str = "source",
+        name: str = "",
+        share: bool = True,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> "tuple[Channel, ...]":
+        """Return a channel for each port of a router, as `echoic.Channel.route` does."""
+        routed = await asyncio.to_thread(
+            self.blocking.route,
+            code,
+            ports,
+            output,
+            params=params,
+            capacities=capacities,
+            placement=placement,
+            name=name,
+            share=share,
+            on_trouble=_in_this_loop(on_trouble),
+        )
+        return tuple(map(Channel, routed))
+
+    @property
+    def derivation(self) -> "Derivation | None":
+        """What the channel is derived by, and how that fares; None if it is not derived."""
+        handle = self.blocking.derivation
+        return Derivation(handle) if handle is not None else None
+
+    @property
+    def params(self) -> "Parameters":
+        """The parameters of a derived channel.
+
+        Raises:
+            LocalError: It has none.
+        """
+        return Parameters(self.blocking.params)
+
     async def subscribe(
         self,
         handler: Callable[[Any], Awaitable[object]],
@@ -117,6 +190,57 @@ class Channel:
     def statistics(self) -> ChannelCounts:
         """Return what went through the channel in this hub."""
         return self.blocking.statistics()
+
+
+class Parameters:
+    """The parameter block of a derived channel."""
+
+    def __init__(self, parameters: blocking.Parameters) -> None:
+        self.blocking: Final = parameters
+
+    @property
+    def values(self) -> object:
+        """The parameters as they were last set from here."""
+        return self.blocking.values
+
+    async def update(self, **changes: object) -> None:
+        """Change some parameters at every source, as `echoic.hub.Parameters.update` does."""
+        await asyncio.to_thread(self.blocking.update, **changes)
+
+
+class Derivation:
+    """What a derived channel is made of, and how it fares at its sources."""
+
+    def __init__(self, handle: blocking.DerivationHandle) -> None:
+        self.blocking: Final = handle
+        self.code: Final = handle.code
+        self.parent: Final = handle.parent
+        self.placement: Final[Placement] = handle.placement
+
+    async def counts(self) -> dict[str, DerivationCounts]:
+        """Return what the derivation does in each hub that has sources, by the hubs' addresses."""
+        return await asyncio.to_thread(self.blocking.counts)
+
+    async def save(self) -> dict[int, dict[str, Any]]:
+        """Return the static variables of every source, by source."""
+        return await asyncio.to_thread(self.blocking.save)
+
+    async def restore(self, states: Mapping[int, Mapping[str, Any]]) -> None:
+        """Give sources back their static variables."""
+        await asyncio.to_thread(self.blocking.restore, states)
+
+
+def _in_this_loop(callback: Callable[[Trouble], object] | None) -> Callable[[Trouble], object] | None:
+    """Return a callback for another thread that has this loop call one."""
+    if callback is None:
+        return None
+    loop = asyncio.get_running_loop()
+
+    def call(trouble: Trouble) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody wants to know any more
+            loop.call_soon_threadsafe(callback, trouble)
+
+    return call
 
 
 class Events:
@@ -200,6 +324,10 @@ class Source:
     async def submit_sync(self, event: object, timeout: float = 5.0) -> None:
         """Give an event to every sink and return when all their handlers have returned."""
         await asyncio.to_thread(self.blocking.submit_sync, event, timeout)
+
+    async def drain(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - it bounds what others take
+        """Return when every sink has handled all events so far, as `echoic.Source.drain` does."""
+        await asyncio.to_thread(self.blocking.drain, timeout)
 
     async def flush(self) -> None:
         """Send what has gathered."""

@@ -2,13 +2,16 @@
 
 import ctypes
 import gc
+import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy
 import pytest
 
-from echoic.codegen import Library, NativeCode, compile_library
+from echoic.codegen import Library, NativeCode, Tier, compile_library
 from echoic.errors import CodegenError, LocalError
 from echoic.formats import Format
 from echoic.wire import Conversion
@@ -184,11 +187,144 @@ def test_a_refused_module_leaves_nothing_behind() -> None:
     assert issubclass(CodegenError, LocalError)
 
 
-def test_a_process_compiles_only_so_much_and_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["echoic.codegen.library"], "COMPILES_MAX", 0)
-    with pytest.raises(CodegenError, match="limit is 0"):
-        compile_library(ANSWER, ("answer",))
+def test_a_conversion_whose_code_is_refused_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = sys.modules["echoic.codegen.library"]
+    monkeypatch.setattr(library, "INTRINSICS", re.compile("none"))
+    monkeypatch.setattr(library, "_objects", {})
     conversion = Conversion(Format.of(numpy.dtype([("a", ">i8")])), Format.of(numpy.dtype([("a", "<i8")])))
     for _ in range(3):
         assert bytes(conversion.convert_fixed((bytes(7) + b"\1") * 3000, 3000)) == (b"\1" + bytes(7)) * 3000
     assert not conversion.statistics().native
+
+
+TIERS: tuple[Tier, ...] = ("quick", "light", "full")
+SUM = """
+define i64 @sum(ptr %values, i64 %count) {
+entry:
+  %total = alloca i64
+  %index = alloca i64
+  store i64 0, ptr %total
+  store i64 0, ptr %index
+  br label %test
+test:
+  %i = load i64, ptr %index
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %done
+body:
+  %place = getelementptr i64, ptr %values, i64 %i
+  %value = load i64, ptr %place, align 1
+  %before = load i64, ptr %total
+  %after = add i64 %before, %value
+  store i64 %after, ptr %total
+  %next = add i64 %i, 1
+  store i64 %next, ptr %index
+  br label %test
+done:
+  %result = load i64, ptr %total
+  ret i64 %result
+}
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_tier_gives_code_that_does_the_same(tier: Tier) -> None:
+    library = compile_library(SUM, ("sum",), tier=tier)
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(library.address("sum"))
+    values = numpy.arange(1000, dtype=numpy.int64)
+    assert call(values.ctypes.data, 1000) == 499_500
+    assert call(values.ctypes.data, 0) == 0
+
+
+def test_a_function_that_must_not_be_optimised_is_refused() -> None:
+    """An optimiser that is used again would look at what its earlier runs left, for such functions alone."""
+    with pytest.raises(CodegenError, match="must not be optimised"):
+        compile_library("define i64 @answer() noinline optnone {\n  ret i64 42\n}\n", ("answer",))
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("sin", (0.7,)), ("pow", (1.7, 2.3)), ("fmod", (7.5, 2.0))])
+def test_functions_of_mathematics_are_those_of_the_process(name: str, arguments: tuple[float, ...]) -> None:
+    kinds = ", ".join("double" for _ in arguments)
+    given = ", ".join(f"double %x{position}" for position, _ in enumerate(arguments))
+    text = (
+        f"declare double @{name}({kinds})\ndefine double @main({given}) {{\n"
+        f"  %r = call double @{name}({given}) nobuiltin\n  ret double %r\n}}\n"
+    )
+    library = compile_library(text, ("main",), tier="light")
+    doubles = [ctypes.c_double] * len(arguments)
+    call = ctypes.CFUNCTYPE(ctypes.c_double, *doubles)(library.address("main"))
+    assert call(*arguments) == getattr(math, name)(*arguments)
+
+
+def test_what_was_compiled_before_is_only_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["echoic.codegen.library"]
+    objects: dict[bytes, bytes] = {}
+    monkeypatch.setattr(module, "_objects", objects)
+    first, second = (compile_library(ANSWER, ("answer",)) for _ in range(2))
+    assert len(objects) == 1
+    assert first.address("answer") != second.address("answer")
+    assert ctypes.CFUNCTYPE(ctypes.c_int64)(second.address("answer"))() == 42
+    compile_library(ANSWER, ("answer",), tier="light")
+    compile_library(ANSWER, ("answer",), python=True)
+    assert len(objects) == 3
+
+
+def test_objects_are_forgotten_in_the_order_in_which_they_were_last_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["echoic.codegen.library"]
+    objects: dict[bytes, bytes] = {}
+    monkeypatch.setattr(module, "_objects", objects)
+    texts = [ANSWER.replace("42", str(number)) for number in range(4)]
+    compile_library(texts[0], ("answer",))
+    size = len(next(iter(objects.values())))
+    monkeypatch.setattr(module, "OBJECT_BYTES_MAX", 3 * size + size // 2)
+    for text in (texts[1], texts[2], texts[0], texts[3]):
+        compile_library(text, ("answer",))
+    kept = list(objects)
+    assert len(kept) == 3
+    for text in (texts[2], texts[0], texts[3]):
+        compile_library(text, ("answer",))
+    assert list(objects) == kept
+    compile_library(texts[1], ("answer",))
+    assert list(objects) != kept
+
+
+def test_refused_code_is_refused_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["echoic.codegen.library"], "_objects", {})
+    for _ in range(2):
+        with pytest.raises(CodegenError, match="system"):
+            compile_library(ANSWER + "declare void @system()\n", ("answer",))
+
+
+GROWTH = """
+import gc, resource, sys
+from pathlib import Path
+from echoic.codegen import compile_library, library
+
+library.OBJECT_BYTES_MAX = 0
+tier, text = sys.argv[1], sys.argv[2]
+
+def memory():
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+def compile_some(start, count):
+    for number in range(start, start + count):
+        distinct = text.replace("sum", f"sum{number}").replace(", 1\\n", f", {number + 1}\\n")
+        compile_library(distinct, (f"sum{number}",), tier=tier)
+
+compile_some(0, 150)
+before = memory()
+compile_some(150, 300)
+print((memory() - before) / 300)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells its memory elsewhere")
+@pytest.mark.parametrize("tier", TIERS)
+def test_compiling_leaves_nothing_behind(tier: Tier) -> None:
+    """What llvmlite leaves behind, unless it is asked not to, is 4 KB for each module of the light tier, 75 of full."""
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH, tier, SUM], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1500

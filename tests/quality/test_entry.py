@@ -73,6 +73,10 @@ class Checkout:
     def run(self, *arguments: str, script: str = "run", folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         return finish(self.start(*arguments, script=script, folder=folder))
 
+    def put(self, tool: str, script: str) -> None:
+        (self.tools / tool).write_text(script, "utf-8")
+        (self.tools / tool).chmod(0o755)
+
     def edit(self, name: str) -> None:
         with (self.root / name).open("a", encoding="utf-8") as file:
             file.write("# edited\n")
@@ -93,9 +97,10 @@ def checkout(tmp_path: Path) -> Checkout:
     tools.mkdir()
     for tool in TOOLS:
         (tools / tool).symlink_to(shutil.which(tool) or tool)
-    (tools / "python3").write_text(STAND_IN, "utf-8")
-    (tools / "python3").chmod(0o755)
-    return Checkout(root, tools)
+    checkout = Checkout(root, tools)
+    checkout.put("python3", STAND_IN)
+    checkout.put("gcc", "#!/bin/sh\n")
+    return checkout
 
 
 def test_the_scripts_are_valid_shell() -> None:
@@ -257,6 +262,29 @@ def test_a_machine_without_a_fit_python_is_told_what_is_needed(checkout: Checkou
     assert (done.returncode, done.stdout) == (1, "")
     assert "needs Python 3.11 or later" in done.stderr
     assert not checkout.locked
+
+
+def test_the_tests_get_a_c_compiler_where_there_is_none(checkout: Checkout) -> None:
+    (checkout.tools / "gcc").unlink()
+    checkout.put("id", "#!/bin/sh\necho 0\n")
+    # As on a machine whose list of packages is empty: the first install fails, after the update it does not.
+    checkout.put(
+        "apt-get",
+        '#!/bin/sh\ncd "${0%/*}"\ncase "$*" in\n*update*) echo 1 >list ;;\n*) [ -f list ] && cp apt-get gcc ;;\nesac\n',
+    )
+    done = checkout.run("test")
+    assert done.stdout.startswith("ran python -m pytest")
+    assert "installing gcc by apt-get" in done.stderr
+    assert "gcc" not in checkout.run("test").stderr
+
+
+def test_a_machine_without_a_c_compiler_and_apt_is_told_so_by_the_tests_alone(checkout: Checkout) -> None:
+    (checkout.tools / "gcc").unlink()
+    checkout.put("id", "#!/bin/sh\necho 0\n")
+    done = checkout.run("test")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "need the C compiler gcc" in done.stderr
+    assert checkout.run("python").returncode == 0
 
 
 def test_the_callers_python_settings_do_not_reach_the_environment(checkout: Checkout) -> None:

@@ -281,6 +281,7 @@ CLEAN = {
     "src/echoic/errors.py": '"""One EchoicError."""\n\n\nclass EchoicError(Exception):\n    """The root."""\n',
     "src/echoic/formats/__init__.py": '"""Pure. What is it?"""\n',
     "src/echoic/codegen/__init__.py": '"""Pure. What is it?"""\n',
+    "src/echoic/ecode/__init__.py": '"""Pure. What is it?"""\n',
     "src/echoic/wire/__init__.py": '"""Pure. What is it?"""\n',
     "src/echoic/wire/frames.py": '"""Frames."""\n',
     "src/echoic/channels/__init__.py": '"""Pure. What is it?"""\n',

@@ -28,6 +28,7 @@ from echoic.channels.policy import Policy
 from echoic.channels.workshop import Workshop
 from echoic.ecode import Fault, Outcome
 from echoic.errors import RefusedError
+from echoic.formats import Format
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Derivation:
         self._here = step.recipe.placement != "sink"
         self._fault = ""
         self._probing = False
+        self._gates: dict[int, Callable[[bytes], int]] = {}
         self._recent_faults = 0.0
         self._reviewed = (0, 0, 0, 0)
 
@@ -146,6 +148,7 @@ class Derivation:
         """Take another parameter block, if it is later than the one at hand; what was suspended may try again."""
         if step.version > self.step.version:
             self.step = msgspec.structs.replace(self.step, values=step.values, version=step.version)
+            self._gates = {}
             self.suspended, self._recent_faults = "", 0.0
 
     def instance(self, source: int) -> Instance:
@@ -186,6 +189,34 @@ class Derivation:
             if events is not None and (not raw or needed_here(outlet)):
                 yield Share(outlet, instance.source, events, remote=not raw, placed=None if raw else notice)
         instance.placed = True
+
+    def rejects(self, format: Format, record: bytes) -> bool:
+        """Tell whether a lone event is rejected, if that can be found without making a batch of it.
+
+        That saves most of what a rejected event costs when events come one by one.
+        """
+        gate = self._gates.get(format.token)
+        if gate is None:
+            gate = self._gates[format.token] = self._gate_for(format)
+        try:
+            return self._here and not self.suspended and not gate(record)
+        except ValueError:  # it faults, which is for the batch to find out
+            return False
+
+    def note_rejected(self, source: int, size: int) -> None:
+        """Count a lone event that was rejected."""
+        instance = self.instance(source)
+        instance.events_in += 1
+        instance.bytes_in += size
+        instance.bytes_saved += size * sum(len(outlet.fanout.targets) for outlet in self.outlets.values())
+
+    def _gate_for(self, format: Format) -> Callable[[bytes], int]:
+        """Return what looks at a lone event; whatever is not a filter without state lets every event pass."""
+        workshop, recipe = self.workshop, self.step.recipe
+        if workshop is None or workshop.statics or recipe.output or recipe.ports:
+            return _pass
+        kernel = workshop.kernel_for(format)
+        return kernel.bind(self.step.values, bytearray(), self.policy.fuel) if kernel is not None else _pass
 
     def apply(self, instance: Instance, batch: Batch) -> dict[int, Batch]:
         """Run the code over a batch; return what comes out of each port, nothing for ports where nothing does."""
@@ -346,6 +377,10 @@ class Derivation:
         """Return a number for a source that no other hub uses: it may move there, and be derived from there too."""
         text = f"{self.hub}/{self.step.group}/{source}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def _pass(_: bytes) -> int:
+    return 1
 
 
 def wanted(outlet: "Member") -> bool:

@@ -66,13 +66,17 @@ class Workshop:
 
     def prepared(self, batch: Batch) -> tuple[Kernel, Batch]:
         """Return a kernel and the batch as it takes it: as it is, if the fields that matter lie there unchanged."""
-        token = batch.format.token
+        kernel = self.kernel_for(batch.format)
+        return (kernel, batch) if kernel is not None else (self.main, batch.to(self.signature.input))
+
+    def kernel_for(self, format: Format) -> Kernel | None:
+        """Return the kernel for events of a layout, None if they must be converted before."""
+        token = format.token
         if token not in self._kernels:
             if len(self._kernels) >= FORMATS_MAX:
                 self._kernels = {self.signature.input.token: self.main}
-            self._kernels[token] = self._kernel_for(batch.format)
-        kernel = self._kernels[token]
-        return (kernel, batch) if kernel is not None else (self.main, batch.to(self.signature.input))
+            self._kernels[token] = self._compiled_for(format)
+        return self._kernels[token]
 
     def refine(self) -> None:
         """Compile anew with all of the optimiser, if events take long enough to be worth it. This takes a while."""
@@ -84,7 +88,7 @@ class Workshop:
         recipe = self.step.recipe
         return check(recipe.code, signature, file=self.step.name, spelling=recipe.spelling)
 
-    def _kernel_for(self, format: Format) -> Kernel | None:
+    def _compiled_for(self, format: Format) -> Kernel | None:
         known = self.signature.input
         paths = [path for root, path in self.program.used if root == "input"]
         if format.layout == known.layout:

@@ -7,7 +7,7 @@ import cyclopts
 
 import echoic
 from echoic.cli.screen import printable
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, ECodeError
 
 __all__ = ["app", "load_all", "report_error"]
 
@@ -18,6 +18,8 @@ Start with `echoic demo`. Or type in one terminal
     echoic echo trades
 and in another
     echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5
+To run code of yours inside whoever publishes:
+    echoic echo trades --filter 'input.price < 80'
 """
 
 app: Final = cyclopts.App(
@@ -29,6 +31,7 @@ app: Final = cyclopts.App(
     suppress_keyboard_interrupt=False,
 )
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
+ecode: Final = cyclopts.App("ecode", help="Check the code of derived channels.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
 
 app.command("echoic.cli.demo:demo")
@@ -38,12 +41,16 @@ app.command("echoic.cli.looking:info")
 app.command("echoic.cli.looking:show_type", name="type")
 app.command("echoic.cli.echo:echo")
 app.command("echoic.cli.pub:pub")
+app.command("echoic.cli.derive:derive")
+app.command("echoic.cli.param:param")
 app.command("echoic.cli.rates:hz")
 app.command("echoic.cli.rates:bw")
 app.command("echoic.cli.top:top")
 app.command("echoic.cli.bench:bench")
 app.command("echoic.cli.doctor:doctor")
 app.command("echoic.cli.layout:layout")
+app.command(ecode)
+ecode.command("echoic.cli.ecode:check")
 app.command(names)
 names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
@@ -54,11 +61,12 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, names, fuzz):
+    for each in (app, ecode, names, fuzz):
         each.resolved_commands()
 
 
 def report_error(error: EchoicError) -> None:
-    """Say on stderr what went wrong, in one line."""
+    """Say on stderr what went wrong: in one line, but for code, of which the places are shown."""
     head = "\033[1;31merror:\033[0m" if sys.stderr.isatty() else "error:"
-    print(head, printable(str(error)), file=sys.stderr)
+    keep = "\n\t" if isinstance(error, ECodeError) else ""
+    print(head, printable(str(error), keep), file=sys.stderr)

@@ -58,6 +58,7 @@ def echo(
     once: Annotated[bool, Parameter(name=["--once", "-1"], negative=(), show_default=False)] = False,
     count: Annotated[int | None, Parameter(name=["--count", "-n"])] = None,
     timeout: float | None = None,
+    condition: Annotated[str, Parameter(name=["--filter", "-f"], show_default=False)] = "",
     slow: str = "drop_oldest",
     shape: Shape = SHAPE,
     where: Where = NOWHERE,
@@ -70,6 +71,7 @@ def echo(
     Try:
         echoic echo trades
         echoic echo trades --field price --once
+        echoic echo trades --filter 'input.price < 75.5 && input.symbol == "IBM"'
         echoic echo trades --csv > trades.csv
         echoic echo echoic://127.0.0.1:7401/trades --json | jq .price
 
@@ -78,13 +80,14 @@ def echo(
         once: End after the first event.
         count: End after so many events.
         timeout: End when nothing comes for so many seconds: exit code 3 if there is no channel, 1 if it is silent.
+        condition: Only events for which this E-Code is true; it runs inside the sources, and the others are never sent.
         slow: What happens when printing does not keep up: drop_oldest, latest, block the sources, or disconnect.
         shape: How events are shown.
         where: Where to look for it.
     """
     wanted = 1 if once else count
     with attend(where, "echo") as hub:
-        reader = Reader(hub, channel, slow)
+        reader = Reader(hub, channel, slow, condition)
         try:
             _print_all(reader, shape.renderer(), wanted, timeout)
         finally:
@@ -94,10 +97,11 @@ def echo(
 class Reader:
     """Takes the events of a channel, wherever it is, batch by batch."""
 
-    def __init__(self, hub: Hub, channel: str, slow: str) -> None:
+    def __init__(self, hub: Hub, channel: str, slow: str, condition: str = "") -> None:
         self._batches: queue.Queue[Batch] = queue.Queue(QUEUE_BATCHES_MAX)
         self._stopped = threading.Event()
         self._slow = slow
+        self._condition = condition
         self.following: Final = Following(hub, channel, self._subscribe)
 
     def take(self, timeout: float | None) -> Batch:
@@ -125,7 +129,8 @@ class Reader:
         def echo(batch: Batch) -> None:  # which is what the sink is called, where others look
             self._put(batch)
 
-        return channel.subscribe(echo, batch=True, slow=self._slow, thread=True, on_gap=_tell)
+        wanted = channel.derive(self._condition) if self._condition else channel
+        return wanted.subscribe(echo, batch=True, slow=self._slow, thread=True, on_gap=_tell)
 
     def _put(self, batch: Batch) -> None:
         while not self._stopped.is_set():

@@ -3,30 +3,38 @@
 They only look: a name server that does not run is not started, since it would know nothing.
 """
 
+from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from echoic.channels import ChannelId, Described
+from echoic.channels import ChannelId, DerivationCounts, Described
+from echoic.cli.derivations import derivation_sample, summary
 from echoic.cli.finding import find
 from echoic.cli.layout import layout_of
 from echoic.cli.meeting import visit
+from echoic.cli.rendering import as_json as in_json
 from echoic.cli.screen import json_text, printable, say
-from echoic.cli.survey import survey
+from echoic.cli.survey import ask_all, survey
 from echoic.cli.tables import print_table
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.formats import Format
+from echoic.hub import Channel, Hub
+from echoic.wire import Batch
 
 __all__ = ["info", "ls", "show_type"]
 
 UNTYPED: Final = "(untyped)"
 SILENT: Final = "unreachable"
+SILENT_CELLS: Final = (SILENT, "", "", "")
 
 
 def ls(
     *,
     types: Annotated[bool, Parameter(name=["--types", "-t"], negative=(), show_default=False)] = False,
+    everything: Annotated[bool, Parameter(name=["--all", "-a"], negative=(), show_default=False)] = False,
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=(), show_default=False)] = False,
     as_json: AsJson = False,
     where: Where = NOWHERE,
@@ -41,12 +49,13 @@ def ls(
 
     Args:
         types: Print only names and types, one channel a line.
+        everything: List derived channels that were given no name as well; they are known by their ids.
         verbose: Show ids as well.
         as_json: Print a list of objects as JSON.
         where: Where the name server is.
     """
     with visit(where, "ls") as hub:
-        found = survey(hub)
+        found = survey(hub, unnamed=everything)
         names = hub.names[0]
     if as_json:
         print(
@@ -57,22 +66,23 @@ def ls(
         for entry, detail in found:
             print(f"{printable(entry.name)} [{printable(detail.type) or UNTYPED if detail else SILENT}]")
         return
+    columns = {"CHANNEL": True, "TYPE": True, "SOURCES": True, "SINKS": True, "DERIVED FROM": False, "ID": verbose}
+    columns["DERIVED FROM"] = any(detail is not None and detail.parent for _, detail in found)
     rows = [
         [
             entry.name,
-            *([detail.type or UNTYPED, detail.sources, detail.sinks] if detail else [SILENT, "", ""]),
+            *([detail.type or UNTYPED, detail.sources, detail.sinks, detail.parent] if detail else SILENT_CELLS),
             entry.id,
         ]
         for entry, detail in found
     ]
-    columns = ["CHANNEL", "TYPE", "SOURCES", "SINKS", "ID"]
-    print_table(columns if verbose else columns[:-1], rows if verbose else [row[:-1] for row in rows])
+    print_table(list(compress(columns, columns.values())), [list(compress(row, columns.values())) for row in rows])
     if not found:
         say(f"no channels at {names} (echoic pub --help)")
 
 
 def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) -> None:
-    """Show where a channel is managed, its type, and who takes part.
+    """Show where a channel is managed, its type, and who takes part; of a derived one, its code and what that does.
 
     Try:
         echoic info trades
@@ -86,8 +96,10 @@ def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) ->
     with visit(where, "info") as hub:
         opened = find(hub, channel)
         described = hub.describe(opened.id)
+        counts = _counts(hub, opened.id, described)
     if as_json:
-        print(json_text(_as_object(opened.id, opened.format, described)))
+        derived = _derivation_as_object(opened, described, counts) if described.lineage else None
+        print(json_text({**_as_object(opened.id, opened.format, described), "derivation": derived}))
         return
     kind = opened.format
     print(f"id:       {printable(opened.id)}")
@@ -95,9 +107,11 @@ def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) ->
     print(f"type:     {printable(kind.name) if kind else UNTYPED}")
     if kind is not None:
         print(f"token:    {kind.token:016x}, {kind.size} bytes{' and a variable part' if kind.variable else ''}")
+    for line in _derivation_lines(opened, described):
+        print(printable(line))
     print(f"sources:  {len(described.sources)}")
     for source in described.sources:
-        print(f"  {printable(source)}")
+        print(printable(f"  {source}" + (f"  {summary(counts[source])}" if source in counts else "")))
     print(f"sinks:    {len(described.sinks)}")
     for sink in described.sinks:
         print(printable(f"  {sink.address}  {sink.slow}  {', '.join(sink.sinks)}"))
@@ -131,4 +145,47 @@ def _as_object(id: str, format: Format | None, described: Described) -> dict[str
         "token": f"{format.token:016x}" if format is not None else None,
         "sources": described.sources,
         "sinks": [msgspec.to_builtins(sink) for sink in described.sinks],
+    }
+
+
+def _counts(hub: Hub, id: str, described: Described) -> dict[str, DerivationCounts]:
+    """Return what a channel's derivation has done so far, by hub; nothing for one that is not derived."""
+    if not described.lineage:
+        return {}
+    mine = (ChannelId.parse(id).address, described.lineage[-1].group)
+    sample = derivation_sample(ask_all(described.sources, hub.report))
+    return {key[0]: counts for key, counts in sample.items() if key[1:] == mine}
+
+
+def _derivation_lines(channel: Channel, described: Described) -> Iterator[str]:
+    if not described.lineage:
+        return
+    step = described.lineage[-1]
+    port = f", port {step.port} of {step.recipe.ports}" if step.recipe.ports else ""
+    yield f"derived:  from {step.recipe.parent}{port}, to run at the {step.recipe.placement}"
+    for number, line in enumerate(step.recipe.code.strip().split("\n")):
+        yield f"{'code:     ' if not number else '          '}{line}"
+    if step.recipe.params:
+        yield f"params:   {_parameters(channel).strip()}"
+
+
+def _parameters(channel: Channel) -> str:
+    """Return the parameters of a derived channel as JSON."""
+    params = channel.params
+    return in_json()(Batch.of([params.values], params.format).events()[0])
+
+
+def _derivation_as_object(
+    channel: Channel, described: Described, counts: Mapping[str, DerivationCounts]
+) -> dict[str, object]:
+    step = described.lineage[-1]
+    return {
+        "parent": step.recipe.parent,
+        "code": step.recipe.code,
+        "spelling": step.recipe.spelling,
+        "placement": step.recipe.placement,
+        "port": step.port if step.recipe.ports else None,
+        "ports": step.recipe.ports,
+        "params": msgspec.json.decode(_parameters(channel)) if step.recipe.params else None,
+        "hubs": {address: msgspec.to_builtins(each) for address, each in counts.items()},
     }

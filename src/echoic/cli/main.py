@@ -4,7 +4,7 @@ Data goes to stdout, all else to stderr. `--version` is answered before anything
 
     0  done, also when Ctrl-C ended what would go on for ever, or whoever read the output wants no more
     1  failed
-    2  wrong usage
+    2  wrong usage, also code that does not compile
     3  not found
     4  denied
 """
@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from typing import Final
 
 import echoic
-from echoic.errors import ChannelNotFoundError, EchoicError, InsecureError, RefusedError
+from echoic.errors import ChannelNotFoundError, EchoicError, ECodeError, InsecureError, RefusedError
 
 __all__ = ["main"]
 
 FAILED: Final = 1
+USAGE: Final = 2
 NOT_FOUND: Final = 3
 DENIED: Final = 4
 INTERRUPTED: Final = 130
-STAYING: Final = frozenset({"bw", "echo", "hz", "names", "pub", "top", "up"})
+STAYING: Final = frozenset({"bw", "derive", "echo", "hz", "names", "pub", "top", "up"})
 HELP: Final = frozenset({"--help", "-h"})
 WAIT: Final = ("-w", "--wait")
 
@@ -57,6 +58,8 @@ def main() -> None:
 
 def _exit_code(error: EchoicError) -> int:
     match error:
+        case ECodeError():
+            return USAGE
         case ChannelNotFoundError():
             return NOT_FOUND
         case InsecureError() | RefusedError():

@@ -11,6 +11,7 @@ another takes over when it ends. The port decides who wins, and the hubs enter t
 Who only looks (ls, info, type) never serves: it would answer its own question with "nothing".
 """
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
+from echoic.cli.screen import say
 from echoic.cli.where import Where, names_address
 from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
@@ -26,6 +28,15 @@ from echoic.links import is_loopback, parse_address
 __all__ = ["Meeting", "attend", "open_hub", "visit"]
 
 TRY_SECONDS: Final = 1.0
+log: Final = logging.getLogger("echoic")
+
+
+class Teller(logging.Handler):
+    """Says on stderr what a hub warns of: its words may be those of strangers."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it."""
+        say(self.format(record))
 
 
 class Meeting:
@@ -83,6 +94,8 @@ def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
     host, _ = parse_address(listen)
     if not insecure and not is_loopback(host):
         raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
+    if not any(isinstance(handler, Teller) for handler in log.handlers):
+        log.addHandler(Teller())
     return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure)
 
 

@@ -22,7 +22,7 @@ from echoic.cli.screen import json_text, printable, quoted
 from echoic.errors import FormatError
 from echoic.formats import Field, Format, Kind, Record
 
-__all__ = ["TRUNCATE_DEFAULT", "Renderer", "as_blocks", "as_csv", "as_json"]
+__all__ = ["TRUNCATE_DEFAULT", "Renderer", "as_blocks", "as_csv", "as_json", "as_lines"]
 
 Renderer: TypeAlias = Callable[[object], str]
 
@@ -38,11 +38,17 @@ def as_blocks(field: str = "", length_max: int = TRUNCATE_DEFAULT) -> Renderer:
         field: Show only this one; dots lead into nested records.
         length_max: Cut longer texts and arrays, 0 for none.
     """
+    lines = as_lines(field, length_max)
+    return lambda event: lines(event) + "---\n"
+
+
+def as_lines(field: str = "", length_max: int = TRUNCATE_DEFAULT) -> Renderer:
+    """Return how to show events as the lines of blocks, with nothing behind."""
 
     def render(event: object) -> str:
         value = pick(event, field)
         lines = _lines(value, length_max, "") if isinstance(value, Record) else [_inline(value, length_max)]
-        return "\n".join((*lines, "---\n"))
+        return "".join(f"{line}\n" for line in lines)
 
     return render
 

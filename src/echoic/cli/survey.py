@@ -55,8 +55,12 @@ def ask_all(questions: Iterable[Q], ask: Callable[[Q], A], seconds: float = ANSW
     return found
 
 
-def survey(hub: Hub) -> list[tuple[ChannelEntry, Detail]]:
+def survey(hub: Hub, *, unnamed: bool = False) -> list[tuple[ChannelEntry, Detail]]:
     """Return all channels that the name server knows, each with what its manager says; None when it says nothing.
+
+    Args:
+        hub: Who asks.
+        unnamed: Return also what is derived from these channels and has no name there.
 
     Raises:
         UnreachableError: The name server does not answer.
@@ -65,4 +69,7 @@ def survey(hub: Hub) -> list[tuple[ChannelEntry, Detail]]:
     managers = {ChannelId.parse(entry.id).address for entry in known}
     answers = ask_all(sorted(managers), hub.channels)
     details = {entry.id: entry for entries in answers.values() for entry in entries}
-    return [(entry, details.get(entry.id)) for entry in known]
+    if unnamed:
+        named = {entry.id for entry in known}
+        known = known + [entry for entry in details.values() if entry.parent and entry.id not in named]
+    return [(entry, details.get(entry.id)) for entry in sorted(known, key=lambda entry: entry.name)]

@@ -1,7 +1,8 @@
 """`echoic top`: what goes through all channels, live.
 
 The name server knows the channels, their managers know the hubs that take part, and each hub counts what goes through
-it. A channel's line adds up what its hubs report; rates are differences between two reports.
+it. A channel's line adds up what its hubs report; rates are differences between two reports. Derivations have a table
+of their own, below.
 """
 
 import sys
@@ -13,10 +14,18 @@ import msgspec
 from cyclopts import Parameter
 
 from echoic.channels import ChannelCounts, ChannelEntry, ChannelId
+from echoic.cli.derivations import (
+    DERIVATION_COLUMNS,
+    DerivationLoad,
+    DerivationSample,
+    derivation_loads,
+    derivation_row,
+    derivation_sample,
+)
 from echoic.cli.finding import browse
 from echoic.cli.meeting import attend
 from echoic.cli.rates import bytes_text
-from echoic.cli.screen import json_text
+from echoic.cli.screen import json_text, printable
 from echoic.cli.survey import ask_all
 from echoic.cli.tables import table_lines
 from echoic.cli.where import NOWHERE, AsJson, Where
@@ -49,6 +58,15 @@ class Sample(msgspec.Struct, frozen=True):
     time: float
     known: list[ChannelEntry]
     counts: dict[tuple[str, str], ChannelCounts]
+    derivations: DerivationSample
+
+
+class Load(msgspec.Struct, frozen=True):
+    """What goes through all channels, and what is derived."""
+
+    time: float
+    channels: list[ChannelLoad]
+    derivations: list[DerivationLoad]
 
 
 def top(
@@ -89,11 +107,11 @@ def _print_tables(hub: Hub, interval: float, tables: int | None, *, as_json: boo
     while tables is None or printed < tables:
         time.sleep(interval)
         after = _sample(hub)
-        loads = _loads(before, after)
+        load = _load(before, after)
         if as_json:
-            print(json_text({"time": time.time(), "channels": [msgspec.to_builtins(load) for load in loads]}))
+            print(json_text(msgspec.to_builtins(load)))
         else:
-            print("\n".join(["", *_table(loads)] if printed else _table(loads)))
+            print("\n".join(["", *_tables(load)] if printed else _tables(load)))
         sys.stdout.flush()
         before, printed = after, printed + 1
 
@@ -108,9 +126,10 @@ def _draw_tables(hub: Hub, interval: float) -> None:
         while True:
             time.sleep(interval)
             after = _sample(hub)
-            loads = _loads(before, after)
-            head = f"names at {hub.names[0]}   {len(loads)} channels   {time.strftime('%H:%M:%S')}   Ctrl-C ends"
-            live.update(Text("\n".join([head, "", *_table(loads)]), no_wrap=True), refresh=True)
+            load = _load(before, after)
+            clock, known = time.strftime("%H:%M:%S"), len(load.channels)
+            head = f"names at {hub.names[0]}   {known} channels   {clock}   Ctrl-C ends"
+            live.update(Text("\n".join([head, "", *_tables(load)]), no_wrap=True), refresh=True)
             before = after
 
 
@@ -126,15 +145,16 @@ def _sample(hub: Hub) -> Sample:
         addresses.update(each.sources, (sink.address for sink in each.sinks))
     reports = ask_all(sorted(addresses - {hub.address}), hub.report)
     counts = {(address, each.id): each for address, report in reports.items() for each in report.channels}
-    return Sample(time.monotonic(), known, counts)
+    return Sample(time.monotonic(), known, counts, derivation_sample(reports))
 
 
-def _loads(before: Sample, after: Sample) -> list[ChannelLoad]:
+def _load(before: Sample, after: Sample) -> Load:
     seconds = max(after.time - before.time, 1e-9)
-    return [_load(entry, before, after, seconds) for entry in after.known]
+    channels = [_channel_load(entry, before, after, seconds) for entry in after.known]
+    return Load(time.time(), channels, derivation_loads(before.derivations, after.derivations, seconds))
 
 
-def _load(entry: ChannelEntry, before: Sample, after: Sample, seconds: float) -> ChannelLoad:
+def _channel_load(entry: ChannelEntry, before: Sample, after: Sample, seconds: float) -> ChannelLoad:
     hubs = [address for address, id in after.counts if id == entry.id]
     current = [after.counts[address, entry.id] for address in hubs]
     former = [before.counts[address, entry.id] for address in hubs if (address, entry.id) in before.counts]
@@ -156,7 +176,17 @@ def _sum(counts: Iterable[ChannelCounts], name: str) -> int:
     return sum(getattr(each, name) for each in counts)
 
 
-def _table(loads: list[ChannelLoad]) -> list[str]:
+def _tables(load: Load) -> list[str]:
+    """Return the table of channels, and below it that of derivations, if there are any."""
+    lines = _channel_table(load.channels)
+    if load.derivations:
+        lines += ["", *table_lines(DERIVATION_COLUMNS, [derivation_row(each) for each in load.derivations])]
+        for each in load.derivations:
+            lines += [printable(f"{each.name} is suspended at {hub}: {why}") for hub, why in each.suspended.items()]
+    return lines
+
+
+def _channel_table(loads: list[ChannelLoad]) -> list[str]:
     rows = [
         [
             load.name,

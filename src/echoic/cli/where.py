@@ -15,11 +15,12 @@ from cyclopts import Parameter
 
 from echoic.errors import AddressError
 
-__all__ = ["NAMES_DEFAULT", "NOWHERE", "AsJson", "Flag", "Where", "names_address"]
+__all__ = ["NAMES_DEFAULT", "NOWHERE", "AsJson", "Flag", "Text", "Where", "names_address"]
 
 NAMES_DEFAULT: Final = "127.0.0.1:7400"
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
+Text: TypeAlias = Annotated[str, Parameter(show_default=False)]
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative=(), show_default=False)]
 
 

@@ -10,7 +10,7 @@ from echoic.ecode import tree
 from echoic.ecode.numbers import FLOAT64, INT32, INT64, UINT64, Number
 from echoic.ecode.operations import convert, true_division
 from echoic.ecode.text import mistake
-from echoic.ecode.typed import Assign, Constant, Local, Sequence, Text, TextField, TextLiteral, Value
+from echoic.ecode.typed import Assign, Constant, Local, Sequence, Text, TextField, TextLiteral, Value, Variable
 
 if TYPE_CHECKING:
     from echoic.ecode.expressions import Expressions
@@ -56,30 +56,33 @@ def _let(node: tree.Let, expressions: "Expressions") -> Value:
     """Return the body with a variable for the value; a constant needs none."""
     value = expressions.value(node.value)
     scopes = expressions.places.scopes
+    variable: Variable | None = None
+    if not isinstance(value, Constant):
+        name = node.name.replace("$", "hidden_")
+        variable = scopes.variable(name, value.number, (), node.at, constant=False)
+        expressions.hidden.append(variable)
     scopes.enter()
-    if isinstance(value, Constant):
-        scopes.define(node.name, value, node.at)
+    try:
+        scopes.define(node.name, value if isinstance(value, Constant) else variable, node.at)
         body = expressions.value(node.body)
+    finally:  # a mistake ends the statement, not the block around it
         scopes.leave()
+    if variable is None:
         return body
-    name = node.name.replace("$", "hidden_")
-    variable = scopes.variable(name, value.number, (), node.at, constant=False)
-    expressions.hidden.append(variable)
-    scopes.define(node.name, variable, node.at)
-    body = expressions.value(node.body)
-    scopes.leave()
     assigned = Assign(Local(variable, 0, (), node.at), value, value.number, node.at)
     return Sequence(assigned, body, body.number, node.at)
 
 
 def _fitting(node: tree.Fitting, expressions: "Expressions") -> Value | Text:
     found = expressions.operand(node.value)
-    if isinstance(found, TextLiteral | TextField) or not found.number.floating:
+    given = _number_of(found)
+    if given is None or not given.floating:
         return found
-    like = node.like if isinstance(node.like, Number) else expressions.operand(node.like)
-    number = like if isinstance(like, Number) else None
-    if number is None and not isinstance(like, Number | TextLiteral | TextField):
-        number = like.number
-    if number is not None and not number.floating:
+    wanted = node.like if isinstance(node.like, Number) else _number_of(expressions.operand(node.like))
+    if wanted is not None and not wanted.floating:
         raise mistake(node.at, node.message)
     return found
+
+
+def _number_of(operand: Value | Text) -> Number | None:
+    return None if isinstance(operand, TextLiteral | TextField) else operand.number

@@ -4,7 +4,7 @@ Statements are checked one by one. A mistake ends the statement it is in and the
 that one compilation finds many; headers and bodies of `if` and loops count as statements of their own there.
 """
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from echoic.ecode import tree
 from echoic.ecode.declarations import Declarations
@@ -37,7 +37,9 @@ from echoic.errors import ECodeError
 if TYPE_CHECKING:
     from echoic.ecode.text import SourceText
 
-__all__ = ["check_tree"]
+__all__ = ["LOOPS_MAX", "check_tree"]
+
+LOOPS_MAX: Final = 16  # CPython, which one of the back ends generates code for, ends at 20
 
 
 def check_tree(program: tree.Block, signature: Signature, text: "SourceText", spelling: Spelling) -> Program:
@@ -180,16 +182,21 @@ class _Checker:
     ) -> Loop:
         checked_test = None if test is None else self._test(test)
         checked_step = None if step is None else self._test(step)
-        self._loops += 1
+        self._enter_loop(at)
         checked_body = self._body(body)
         self._loops -= 1
         return Loop(checked_test, checked_step, checked_body, test_first=True, before=before, at=at)
 
     def _do(self, node: tree.Do) -> Loop:
-        self._loops += 1
+        self._enter_loop(node.at)
         body = self._body(node.body)
         self._loops -= 1
         return Loop(self._test(node.test), None, body, test_first=False, before=None, at=node.at)
+
+    def _enter_loop(self, at: Position) -> None:
+        if self._loops >= LOOPS_MAX:
+            raise mistake(at, f"loops are nested deeper than {LOOPS_MAX} levels")
+        self._loops += 1
 
     def _lone(self, node: tree.Lone) -> Return:
         value = self.expressions.test(node.value)

@@ -15,8 +15,8 @@ from echoic.ecode import tree
 from echoic.ecode.numbers import INT32, Number, usual
 from echoic.ecode.operations import convert
 from echoic.ecode.scopes import LOCAL_BYTES_MAX, STATIC_BYTES_MAX
-from echoic.ecode.text import mistake
-from echoic.ecode.typed import Constant, Declare, Value
+from echoic.ecode.text import counted, mistake
+from echoic.ecode.typed import Constant, Declare, Value, Variable
 from echoic.errors import ECodeError
 
 if TYPE_CHECKING:
@@ -45,8 +45,15 @@ class Declarations:
         try:
             return self._declared(node)
         except ECodeError:
-            self.scopes.define(node.name, None, node.at)
+            self._declare_anyway(node)
             raise
+
+    def _declare_anyway(self, node: tree.Declaration) -> None:
+        """Let the name of a wrong declaration be used: as what it was to be if that is known, else as anything."""
+        meaning: Variable | None = None
+        if node.number is not None and not node.dimensions and not node.constant:
+            meaning = Variable(node.name, node.number, (), node.static, constant=False, serial=-1)
+        self.scopes.define(node.name, meaning, node.at)
 
     def _declared(self, node: tree.Declaration) -> Declare | None:
         dimensions = self._dimensions(node)
@@ -154,11 +161,11 @@ def _row_major(braces: tree.Braces, dimensions: tuple[int, ...], name: str) -> l
     nested = [item for item in braces.items if isinstance(item, tree.Braces)]
     plain = [item for item in braces.items if not isinstance(item, tree.Braces)]
     if nested and (plain or len(dimensions) == 1):
-        raise mistake(nested[0].at, f"these braces do not fit the {len(dimensions)} dimensions of `{name}`")
+        raise mistake(nested[0].at, f"these braces do not fit the {counted(len(dimensions), 'dimension')} of `{name}`")
     limit = dimensions[0] if nested else count
     if len(braces.items) > limit:
-        what = "rows" if nested else "elements"
-        raise mistake(braces.at, f"`{name}` has {limit} {what} here, {len(braces.items)} are given")
+        room = counted(limit, "row" if nested else "element")
+        raise mistake(braces.at, f"`{name}` has {room} here, {len(braces.items)} are given")
     if not nested:
         return list(plain)
     elements: list[tree.Expression | None] = []

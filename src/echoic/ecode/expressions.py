@@ -27,7 +27,7 @@ from echoic.ecode.operations import (
 )
 from echoic.ecode.parser import NESTING_MAX
 from echoic.ecode.places import Places, Reference
-from echoic.ecode.text import cascade, mistake, quoted
+from echoic.ecode.text import cascade, counted, mistake, quoted
 from echoic.ecode.typed import (
     NODES_MAX,
     Assign,
@@ -248,7 +248,7 @@ class Expressions:
         if isinstance(found, TextByte):
             raise mistake(at, "single bytes of a text cannot be assigned to")
         if isinstance(found, Constant):
-            raise mistake(at, f"{quoted(_name(node))} is `const` and cannot be assigned to")
+            raise mistake(at, f"{quoted(_name(node))} cannot be assigned to: it is `const`")
         if found.read_only:
             raise mistake(at, f"`{found.name}` cannot be assigned to: {found.read_only}")
         return found
@@ -276,16 +276,17 @@ class Expressions:
     def _compound(self, node: tree.Assignment) -> Value:
         effects = self._effects
         reference = self._target(node.target, node.at)
-        repeatable = effects == self._effects
         self._check_number(reference, node.at)
         value = self.value(node.value)
         if not _is_bool(reference):
             return self._update(reference, node.operator, value, node.at)
-        # The result becomes 0 or 1, which `Update` cannot say: the place is named twice instead.
-        if not repeatable:
-            raise mistake(node.at, f"`{reference.name}` is `bool`: its index must have no effects here")
+        # The result becomes 0 or 1, which `Update` cannot say: the place is looked up twice instead, and nothing in
+        # between may make it another one.
+        if effects != self._effects:
+            raise mistake(node.at, f"`{reference.name}` is `bool`: its index and the value must have no effects here")
         loaded = Load(reference.place, UINT8, reference.at)
-        return self._store(reference, arithmetic(node.operator, loaded, value, node.at), node.at)
+        again = self._target(node.target, node.at)
+        return self._store(again, arithmetic(node.operator, loaded, value, node.at), node.at)
 
     def _update(self, reference: Reference, operator: str, value: Value, at: Position, *, post: bool = False) -> Value:
         number = reference.place.number or INT32
@@ -402,7 +403,7 @@ def _name(node: tree.Expression) -> str:
 def _check_count(node: tree.Call, expected: int) -> None:
     if len(node.arguments) != expected:
         given = len(node.arguments)
-        raise mistake(node.at, f"`{node.function}` takes {expected} argument{'s' * (expected != 1)}, got {given}")
+        raise mistake(node.at, f"`{node.function}` takes {counted(expected, 'argument')}, got {given}")
 
 
 def _advice(text: Text) -> str:

@@ -169,7 +169,7 @@ def _truncated(dividend: int, divisor: int) -> int:
 
 
 def _remainder(left: Interval, right: Interval) -> Interval:
-    """Take the remainder: its sign is the dividend's, and it is smaller than the divisor, not larger than the dividend."""
+    """Take the remainder: of the dividend's sign, smaller than the divisor and not larger than the dividend."""
     most = max(abs(right[0]), abs(right[1]), 1) - 1
     least = 0 if left[0] >= 0 else max(left[0], -most)
     return least, 0 if left[1] <= 0 else min(left[1], most)

@@ -7,6 +7,7 @@ An event that faults is not passed; the run goes on with the next one, and keeps
 """
 
 import enum
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -76,7 +77,10 @@ class Outcome(msgspec.Struct):
 class Kernel(Protocol):
     """A compiled program. It has no state of its own: parameters and statics are given with each batch."""
 
-    program: Program
+    @property
+    def program(self) -> Program:
+        """What was compiled."""
+        ...
 
     def run(
         self,
@@ -99,5 +103,12 @@ class Kernel(Protocol):
             statics: The block of statics of this source, which is changed.
             fuel: What loops without a proved count may burn for one event.
             faults_max: After how many faults to stop.
+        """
+        ...
+
+    def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
+        """Return a function that looks at one record and returns what the code of a filter or router does.
+
+        An event that faults raises ValueError.
         """
         ...

@@ -14,7 +14,7 @@ from echoic.ecode.nearest import did_you_mean
 from echoic.ecode.numbers import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Number
 from echoic.ecode.operations import convert
 from echoic.ecode.scopes import RECORDS, Scopes
-from echoic.ecode.text import mistake, quoted
+from echoic.ecode.text import counted, mistake, quoted
 from echoic.ecode.typed import (
     Constant,
     Element,
@@ -84,7 +84,7 @@ class Reference:
         """Why it cannot be assigned to; empty if it can."""
         match self.place:
             case Local(variable) if variable.constant:
-                return f"`{self.name}` is `const`"
+                return "it is `const`"
             case Location(root="input"):
                 return "the input event is read-only"
             case Location(root="param"):
@@ -174,8 +174,8 @@ class _Walk:
         if self.field is None:
             return f"`{self.root}` is a record, not an array"
         if self.field.dimensions:
-            count = len(self.field.dimensions)
-            return f"`{self.name}` has {count} dimension{'s' * (count > 1)} (`{self.field.spelling}`), not more"
+            count = counted(len(self.field.dimensions), "dimension")
+            return f"`{self.name}` has {count} (`{self.field.spelling}`), not more"
         return f"`{self.name}` is `{self.field.spelling}`, not an array"
 
     def _check_output(self, found: Field) -> None:
@@ -298,7 +298,7 @@ NO_RECORD: dict[Root, str] = {
 
 def _too_many(name: str, variable: Variable | Constant) -> str:
     count = 0 if isinstance(variable, Constant) else len(variable.dimensions)
-    return f"`{name}` has {count} dimension{'s' * (count > 1)}, not more" if count else f"`{name}` is not an array"
+    return f"`{name}` has {counted(count, 'dimension')}, not more" if count else f"`{name}` is not an array"
 
 
 def check_index(index: Value, length: int | None, name: str, *, what: str = "length") -> None:

@@ -86,7 +86,9 @@ class Program:
         names: set[str] = set()
         fields = []
         for variable in self.statics:
-            name = variable.name if variable.name not in names else f"{variable.name}_{variable.serial}"
+            name = variable.name
+            while name in names:
+                name = f"{name}_{variable.serial}"
             names.add(name)
             kind = _kind_of(variable.number)
             fields.append(Field(name, kind, variable.number.size, variable.offset, variable.dimensions))

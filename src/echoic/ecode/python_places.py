@@ -219,7 +219,7 @@ class Places:
         element: tuple[Element, Expression] | None = None,
         size: int = 1,
     ) -> Expression:
-        """Return base + offset + indexes, in units of `size` bytes; an index is checked before the next is evaluated."""
+        """Return base + offset + indexes in units of `size` bytes; an index is checked before the next is evaluated."""
         parts: list[Callable[[], Expression]] = [partial(self._element, *element)] if element is not None else []
         parts += [partial(self._index, index) for index in indexes]
         strides = [element[0].step] if element is not None else []

@@ -11,7 +11,8 @@ A variable keeps the type of its first value: int64 or float64 (uint64 stays wha
 fraction in an integer variable or field is refused; Python would have kept it.
 
 The bound of a `for` is evaluated once, as Python does. It is written into the test nevertheless if it consists of
-constants and fields of `input` and `param`, which cannot change: there the analysis of loops can make more of it.
+constants, counters of loops around and fields of `input` and `param`, which cannot change: there the analysis of loops
+can make more of it.
 """
 
 import ast
@@ -345,7 +346,7 @@ class Statements:
         if not step:
             raise mistake(self._places.start(bounds[2]), "the step of `range` must not be 0")
         initial = [tree.Declaration(counter, INT64, (), start, static=False, constant=False, at=place)]
-        if not _is_stable(stop):
+        if not self._is_stable(stop):
             hidden = self._names.hidden()
             initial.insert(0, tree.Declaration(hidden, INT64, (), stop, static=False, constant=True, at=stop.at))
             stop = tree.Name(hidden, stop.at)
@@ -364,6 +365,25 @@ class Statements:
             return value
         return tree.Fitting(INT64, value, "a bound of `range` must be an integer; write `int(x)`", value.at)
 
+    def _is_stable(self, value: tree.Expression) -> bool:
+        """Tell whether a value stays the same while a loop runs, and costs little."""
+        match value:
+            case tree.Constant() | tree.Name(name="input" | "param"):
+                return True
+            case tree.Name(name=name):
+                meaning = self._names.find(name)
+                return meaning is not None and meaning.kind == "counter"
+            case tree.Member(record=inner) | tree.Fitting(value=inner) | tree.Wide(value=inner):
+                return self._is_stable(inner)
+            case tree.Subscript(array=array, index=index):
+                return self._is_stable(array) and isinstance(index, tree.Constant)
+            case tree.Binary(operator="+" | "-", left=left, right=right):
+                return self._is_stable(left) and self._is_stable(right)
+            case tree.Call(function="len", arguments=(inner,)):
+                return self._is_stable(inner)
+            case _:
+                return False
+
 
 def _fitting(target: tree.Expression, value: tree.Expression, name: str) -> tree.Expression:
     """Return a value to be assigned, checked for a loss of its fraction unless it can have none."""
@@ -375,21 +395,6 @@ def _fitting(target: tree.Expression, value: tree.Expression, name: str) -> tree
 def _loss(name: str) -> str:
     shown = quoted(name)
     return f"{shown} is an integer, this is a float; write `int(...)` to cut it off, or make {shown} a float"
-
-
-def _is_stable(value: tree.Expression) -> bool:
-    """Tell whether a value is the same during the whole event."""
-    match value:
-        case tree.Constant() | tree.Name(name="input" | "param"):
-            return True
-        case tree.Member(record=inner) | tree.Fitting(value=inner):
-            return _is_stable(inner)
-        case tree.Subscript(array=array, index=index):
-            return _is_stable(array) and isinstance(index, tree.Constant)
-        case tree.Call(function="len", arguments=(inner,)):
-            return _is_stable(inner)
-        case _:
-            return False
 
 
 def _inside_static(node: ast.expr) -> ast.expr | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from echoic.ecode.nearest import did_you_mean
-from echoic.ecode.text import cascade, mistake
+from echoic.ecode.text import cascade, mistake, quoted
 from echoic.ecode.typed import Constant, Variable
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = ["LOCAL_BYTES_MAX", "RECORDS", "STATIC_BYTES_MAX", "Scopes"]
 
 LOCAL_BYTES_MAX: Final = 65536
 STATIC_BYTES_MAX: Final = 65536
+NAME_CHARACTERS_MAX: Final = 100
 RECORDS: Final = ("input", "output", "param")
 ADVICE: Final = {
     "true": ": E-Code writes 1",
@@ -61,10 +62,15 @@ class Scopes:
         """Refuse a name that a variable cannot have here.
 
         Raises:
-            ECodeError: It is taken in the same block, or the name of a record.
+            ECodeError: It is taken in the same block, the name of a record, or cannot be one of a field.
         """
         if name in RECORDS:
             raise mistake(at, f"`{name}` is the name of a record, a variable needs another one")
+        # A block of statics can be saved and shown as a record, whose fields have these names.
+        if len(name) > NAME_CHARACTERS_MAX:
+            raise mistake(at, f"{quoted(name)} has {len(name)} characters, limit is {NAME_CHARACTERS_MAX}")
+        if name.startswith("__"):
+            raise mistake(at, f"`{name}` begins with `__`, which no name of a variable may")
         taken = self._blocks[-1].get(name)
         if taken is not None:
             raise mistake(at, f"`{name}` is declared twice in this block, first on line {taken[1][0]}")
@@ -139,7 +145,7 @@ class Scopes:
                 return found
         known = (other for block in reversed(self._blocks) for other in block)
         advice = ADVICE.get(name) or did_you_mean(name, (*known, *RECORDS))
-        raise mistake(at, f"there is no variable `{name}`{advice}")
+        raise mistake(at, f"there is no variable {quoted(name)}{advice}")
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -18,12 +18,13 @@ from echoic.errors import ECodeError
 if TYPE_CHECKING:
     from echoic.ecode.typed import Position
 
-__all__ = ["PROBLEMS_MAX", "Problem", "Problems", "SourceText", "cascade", "mistake", "quoted"]
+__all__ = ["PROBLEMS_MAX", "Problem", "Problems", "SourceText", "cascade", "counted", "mistake", "quoted"]
 
 PROBLEMS_MAX: Final = 20
 SHOWN_BEFORE: Final = 100
 SHOWN_AFTER: Final = 60
 QUOTED_MAX: Final = 60
+MESSAGE_MAX: Final = 400
 INDENT: Final = "    "
 
 
@@ -104,6 +105,7 @@ class Problems:
 
 def mistake(at: "Position", message: str) -> ECodeError:
     """Return the error to raise inside the front end; whoever goes on with the next statement keeps its problem."""
+    message = message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]}..."
     return ECodeError(message, ((*at, message),))
 
 
@@ -114,6 +116,11 @@ def cascade() -> ECodeError:
 
 def _printable(character: str) -> str:
     return character if character == "\t" or character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many there are: `1 row`, `2 rows`."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def quoted(text: str) -> str:

@@ -1,6 +1,7 @@
 """Edge: touches sockets and threads. Joins it all: the concentrator, its links, channels, sources and sinks."""
 
 from echoic.hub.channel import Channel
+from echoic.hub.derived import DerivationHandle, Parameters
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
 from echoic.hub.moving import SinkState
 from echoic.hub.outbound import Source, SourceState, SourceStatistics
@@ -8,10 +9,12 @@ from echoic.hub.sink import Events, Sink, SinkStatistics
 
 __all__ = [
     "Channel",
+    "DerivationHandle",
     "Events",
     "Hub",
     "HubStatistics",
     "LinkStatistics",
+    "Parameters",
     "Sink",
     "SinkState",
     "SinkStatistics",

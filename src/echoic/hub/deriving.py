@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from echoic.channels import Call, Member, Share, derive
+from echoic.formats import Format
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints, Pending
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["call_derived", "deliver_share", "submit_derived"]
+__all__ = ["call_derived", "deliver_share", "submit_derived", "turn_away"]
 
 
 def submit_derived(
@@ -34,6 +35,17 @@ def submit_derived(
     shares = derive(member, source, batch, time.perf_counter_ns)
     firsts = switchboard.submit_shares(member, source, batch, shares, pump=wait)
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
+
+
+def turn_away(switchboard: "Switchboard", member: Member, source: int, format: Format, record: bytes) -> bool:
+    """Be done with a lone event that every derivation rejects and nobody else wants; tell whether it is one."""
+    derivations = member.derivations
+    if member.fanout.targets or not all(derivation.rejects(format, record) for derivation in derivations):
+        return False
+    for derivation in derivations:
+        derivation.note_rejected(source, len(record))
+    switchboard.pass_over(member, source, 1)
+    return True
 
 
 def call_derived(
@@ -61,7 +73,7 @@ def call_derived(
 def deliver_share(switchboard: "Switchboard", share: Share, first: int) -> "list[tuple[Endpoints, Pending]]":
     """Hand derived events to the sinks here; return these and what counts those that are done."""
     ends = switchboard.ends_of(share.member.id)
-    if ends is None or not ends.sinks or not share.batch.count:
+    if ends is None or not ends.sinks:
         return []
     return [(ends, ends.deliver_here(share.source, first, share.batch))]
 

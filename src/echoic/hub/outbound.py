@@ -26,7 +26,7 @@ import msgspec
 from echoic.channels import Call, CallLane, Share, SourceRun
 from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
 from echoic.formats import Format, bind, match
-from echoic.hub.deriving import call_derived, deliver_share, submit_derived
+from echoic.hub.deriving import call_derived, deliver_share, submit_derived, turn_away
 from echoic.hub.errands import inside_handler
 from echoic.wire import Batch, encoder_of
 from echoic.wire.bounds import bounds_of
@@ -181,6 +181,17 @@ class Source:
         with self._lock:
             self._take_run(wait=True)
 
+    def drain(self, timeout: float = 5.0) -> None:
+        """Send what has gathered, and return when every sink has handled all events so far, derived ones too.
+
+        Raises:
+            DeliveryError: Naming those that did not answer in time.
+            ClosedError: The source or the hub was closed.
+        """
+        if self._closed:
+            raise ClosedError("the source was closed")
+        self._call(Batch.of([], self._declared), None, timeout)
+
     def freeze(self, timeout: float = 5.0) -> SourceState:
         """Close the source when every sink has got all of its events; return what another hub needs to go on with it.
 
@@ -314,6 +325,13 @@ class Source:
         run, member = self._run, self._member
         taken = run[:]
         if not taken:
+            return
+        if (
+            len(taken) == 1
+            and member.derivations
+            and turn_away(self._switchboard, member, self.id, self.format, taken[0])
+        ):
+            del run[:1]
             return
         after = member.position(self.id) + len(taken)
         sent: bool | None = None
@@ -464,13 +482,15 @@ class Source:
         deadline_ns = time.monotonic_ns() + int(timeout * 1e9)
         ends = self._endpoints
         here: list[tuple[Endpoints, Pending]] = []
-        with self._take_turn(timeout) if (ends.sinks or member.derived_here) and batch.count else nullcontext():
+        with self._take_turn(timeout) if ends.sinks or member.derived_here else nullcontext():
             with self._lock:
                 self._take_run(wait=True)
                 first = member.position(self.id)
                 calls = [switchboard.call(member, self.id, batch)]
                 derived = call_derived(switchboard, member, self.id, batch, calls)
-            if ends.sinks and batch.count:
+            if self._in_turn == threading.get_ident():
+                self._hand_over_derived()  # of what had gathered before
+            if ends.sinks:
                 here.append((ends, ends.deliver_here(self.id, first, batch, event, self._declared)))
             here += [(there, pending) for share in derived for there, pending in deliver_share(switchboard, *share)]
         failures: dict[str, str] = {}
