@@ -94,6 +94,7 @@ class Concentrator:
         self.manager: Final = Manager(address)
         self.policy: Final = policy or Policy()
         self.derivations: Final[dict[str, Derivation]] = {}
+        self.load = 0.0  # the share of a processor that they took lately
         self.neighbours: Final[dict[str, Neighbour]] = {}
         self.members: Final[dict[str, Member]] = {}
         self.stirred: Final[set[str]] = set()

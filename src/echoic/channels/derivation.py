@@ -27,7 +27,7 @@ from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Tr
 from echoic.channels.policy import Policy
 from echoic.channels.workshop import Workshop
 from echoic.ecode import Fault, Outcome
-from echoic.errors import RefusedError
+from echoic.errors import EchoicError, RefusedError
 from echoic.formats import Format
 from echoic.wire import Batch
 
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Derivation", "Instance", "Share"]
 
+INSTANCES_MAX: Final = 16_384
 RECENT_EVENTS: Final = 1024
+TROUBLE_NS: Final = 1_000_000_000
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
 PROBE_EVENTS: Final = 256
 
@@ -103,7 +105,7 @@ class Derivation:
         self.faults = 0
         self.trouble = ""
         """What is wrong and has yet to be told."""
-        self.told_ns = -(10**18)
+        self._told_ns = -(10**18)
         self._here = step.recipe.placement != "sink"
         self._fault = ""
         self._probing = False
@@ -155,6 +157,8 @@ class Derivation:
         """Return the copy for a source; it begins with what the code says."""
         found = self.instances.get(source)
         if found is None:
+            if len(self.instances) >= INSTANCES_MAX:
+                self.forget(next(iter(self.instances)))
             initial = self.workshop.statics if self.workshop is not None else b""
             found = Instance(self._number_of(source), initial, here=self._here)
             found.placed = self._here
@@ -195,9 +199,10 @@ class Derivation:
 
         That saves most of what a rejected event costs when events come one by one.
         """
-        gate = self._gates.get(format.token)
+        gates = self._gates  # those of the parameters at hand, even if others come meanwhile
+        gate = gates.get(format.token)
         if gate is None:
-            gate = self._gates[format.token] = self._gate_for(format)
+            gate = gates[format.token] = self._gate_for(format)
         try:
             return self._here and not self.suspended and not gate(record)
         except ValueError:  # it faults, which is for the batch to find out
@@ -216,22 +221,33 @@ class Derivation:
         if workshop is None or workshop.statics or recipe.output or recipe.ports:
             return _pass
         kernel = workshop.kernel_for(format)
-        return kernel.bind(self.step.values, bytearray(), self.policy.fuel) if kernel is not None else _pass
+        try:
+            return kernel.bind(self.step.values, bytearray(), self.policy.fuel) if kernel is not None else _pass
+        except EchoicError:  # the parameters do not belong to the code, which `apply` will tell
+            return _pass
 
     def apply(self, instance: Instance, batch: Batch) -> dict[int, Batch]:
         """Run the code over a batch; return what comes out of each port, nothing for ports where nothing does."""
         workshop = self.workshop
         if workshop is None:
             return {}
-        values, restored = self.step.values, instance.restored
-        if restored is not None:
-            instance.restored, instance.statics = None, restored
-        kernel, batch = workshop.prepared(batch)
+        if instance.restored is not None:
+            instance.statics, instance.restored = instance.restored, None
         statics = bytearray(instance.statics)
-        bounds = _bounds_buffer(batch)
-        outcome = kernel.run(
-            batch.records, bounds, batch.count, values, statics, self.policy.fuel, self.policy.faults_max
-        )
+        try:
+            kernel, batch = workshop.prepared(batch)
+            outcome = kernel.run(
+                batch.records,
+                _bounds_buffer(batch),
+                batch.count,
+                self.step.values,
+                statics,
+                self.policy.fuel,
+                self.policy.faults_max,
+            )
+        except EchoicError as error:  # types or parameters that do not belong to the code: never the source's fault
+            self.suspend(f"it cannot take the events: {error}")
+            return {}
         instance.statics = statics
         made = self._made(outcome, batch)
         instance.events_in += batch.count
@@ -270,17 +286,20 @@ class Derivation:
         self.faults += len(outcome.faults)
         self._recent_faults += len(outcome.faults)
         self.trouble = self._fault = describe(outcome.faults[-1])
-        if self._recent_faults >= self.policy.faults_max:
+        if self._recent_faults > self.policy.faults_max - 0.5:  # a few events ago counts as now
             self.suspend(f"{self.faults} events have faulted, the last because {self.trouble}")
 
     def suspend(self, reason: str) -> None:
         """Run no more until the parameters are changed, or somebody derives anew."""
         self.suspended = self.trouble = reason
 
-    def tell_trouble(self) -> list[tuple["Member", Trouble]]:
-        """Return what those who listen must be told, once."""
-        text, self.trouble = self.trouble, ""
+    def tell_trouble(self, now_ns: int) -> list[tuple["Member", Trouble]]:
+        """Return what those who listen must be told, once, and not too often."""
         suspended = bool(self.suspended)
+        if not self.trouble or not (suspended or now_ns - self._told_ns >= TROUBLE_NS):
+            return []
+        self._told_ns = now_ns
+        text, self.trouble = self.trouble, ""
         return [
             (outlet, Trouble(outlet.id, self.hub, text, self.faults, suspended)) for outlet in self.outlets.values()
         ]

@@ -25,8 +25,10 @@ __all__ = ["Directory", "ManagedChannel", "nearest"]
 
 MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many with sinks
 DERIVED_MAX: Final = 1024  # channels derived from one
+DERIVED_BYTES_MAX: Final = 8 * 1024 * 1024  # of all recipes, so that those of a channel fit into one message
+LINEAGE_MAX: Final = 8
 CODE_CHARACTERS_MAX: Final = 65_536
-VALUES_BYTES_MAX: Final = 1024 * 1024
+VALUES_BYTES_MAX: Final = 256 * 1024
 
 
 @dataclass(slots=True)
@@ -118,7 +120,6 @@ class Directory:
                 raise ChannelExistsError(f"a channel named `{group}` is derived in another way already")
             return known
         group = group or self._free_name(parent.name, step)
-        self._make_room(parent)
         descriptor = parent.format.descriptor
         made = tuple(
             msgspec.structs.replace(
@@ -127,6 +128,8 @@ class Directory:
             for port in range(recipe.ports or 1)
         )
         format = Format.from_descriptor(recipe.output) if recipe.output else parent.format
+        self._check_names(one.name for one in made)
+        self._make_room(parent, sum(map(_size_of, made)))
         for one in made:
             self.create(one.name, format).step = one
             parent.children[one.name] = None
@@ -142,7 +145,7 @@ class Directory:
         """
         for step in lineage:
             if step.name not in self._channels:
-                self.derive(step)
+                self.derive(step, share=False)
 
     def tune(self, name: str, values: bytes) -> tuple[Step, ...]:
         """Replace the parameters of a derived channel; return it, and the others of its group, as they are then.
@@ -182,13 +185,13 @@ class Directory:
         inherited = self.origins(channel.step.recipe.parent) if channel.step is not None else set[str]()
         return channel.sources | inherited
 
-    def heard(self, name: str) -> tuple[tuple[Step, ...], ...]:
-        """Return the lineages of the channels derived from one, directly or not, that have sinks."""
-        found: list[tuple[Step, ...]] = []
+    def heard(self, name: str) -> tuple[Step, ...]:
+        """Return the channels derived from one, directly or not, that have sinks or lead to some; parents first."""
+        found: list[Step] = []
         for child in self.get(name).children:
-            if self._channels[child].sinks:
-                found.append(self.lineage(child))
-            found += self.heard(child)
+            channel, further = self._channels[child], self.heard(child)
+            if channel.step is not None and (channel.sinks or further):
+                found += [channel.step, *further]
         return tuple(found)
 
     def strike(self, name: str, address: str) -> None:
@@ -211,16 +214,35 @@ class Directory:
             name = f"{parent}.{hashlib.blake2b(text, digest_size=4).hexdigest()}"
         return name
 
-    def _make_room(self, parent: ManagedChannel) -> None:
-        if len(parent.children) < DERIVED_MAX:
-            return
-        for child in parent.children:
-            if self._channels[child].idle:
-                self.remove(child)
+    def _check_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            check_channel_name(name)
+            if name in self._channels:
+                raise ChannelExistsError(f"a channel named `{name}` exists here already")
+
+    def _make_room(self, parent: ManagedChannel, size: int) -> None:
+        """Forget derived channels in which nobody takes part, as far as room is needed for a further one.
+
+        Raises:
+            LimitExceededError: There is none to be had, or the further one has too many ancestors.
+        """
+        if len(self.lineage(parent.name)) >= LINEAGE_MAX:
+            raise LimitExceededError(
+                f"`{parent.name}` is derived from {LINEAGE_MAX} others already, which is the limit"
+            )
+        derived = [channel for channel in self._channels.values() if channel.step is not None]
+        total = sum(_size_of(channel.step) for channel in derived if channel.step is not None) + size
+        for channel in derived:
+            if len(parent.children) < DERIVED_MAX and total <= DERIVED_BYTES_MAX:
                 return
-        raise LimitExceededError(
-            f"{len(parent.children)} channels are derived from `{parent.name}` already, which is the limit"
-        )
+            if channel.idle and channel.step is not None:
+                total -= _size_of(channel.step)
+                self.remove(channel.name)
+        if len(parent.children) >= DERIVED_MAX or total > DERIVED_BYTES_MAX:
+            raise LimitExceededError(
+                f"{len(parent.children)} channels are derived from `{parent.name}`, limit is {DERIVED_MAX}; "
+                f"recipes here would take {total} bytes, limit is {DERIVED_BYTES_MAX}"
+            )
 
     def join_source(self, name: str, address: str) -> list[SinkHub]:
         """Enter a hub with sources; return the hubs it must send to.
@@ -286,6 +308,11 @@ def _check_recipe(step: Step) -> None:
         raise RefusedError(f"the code has {len(recipe.code)} characters, limit is {CODE_CHARACTERS_MAX}")
     if len(step.values) > VALUES_BYTES_MAX:
         raise RefusedError(f"a parameter block has {len(step.values)} bytes, limit is {VALUES_BYTES_MAX}")
+
+
+def _size_of(step: Step) -> int:
+    recipe = step.recipe
+    return sum(map(len, (recipe.code, recipe.output, recipe.params, step.values, step.input)))
 
 
 def _check_room(name: str, address: str, known: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from echoic.channels.derivation import Derivation, Share
+from echoic.channels.directory import LINEAGE_MAX
 from echoic.channels.effects import Compile, Troubled
 from echoic.channels.identity import ChannelId
 from echoic.channels.member import Member
@@ -54,8 +55,6 @@ __all__ = [
     "troubled",
 ]
 
-LINEAGE_MAX: Final = 32
-TROUBLE_NS: Final = 1_000_000_000
 
 Then: TypeAlias = Callable[[Refused | None], None]
 
@@ -121,15 +120,20 @@ def _make_room(core: "Concentrator") -> None:
     """Forget a derivation that nobody listens to, if there are too many.
 
     Raises:
-        RefusedError: All of them are needed.
+        RefusedError: All of them are needed, or they take too much time already.
     """
+    if core.load > core.policy.load_max:
+        raise RefusedError(
+            f"derivations take {core.load:.2f} of a processor here, the hub's limit is {core.policy.load_max}"
+        )
     if len(core.derivations) < core.policy.derivations_max:
         return
     for key, derivation in core.derivations.items():
         if derivation.ready and not derivation.active:
             remove(core, key)
             return
-    raise RefusedError(f"{len(core.derivations)} derivations are at work in this hub, which is its limit")
+    limit = core.policy.derivations_max
+    raise RefusedError(f"{len(core.derivations)} derivations are at work in this hub, its limit is {limit}")
 
 
 def build(derivation: Derivation) -> Workshop | Refused | None:
@@ -177,9 +181,7 @@ def remove(core: "Concentrator", key: str) -> None:
     derivation.arrange()
 
 
-def install_heard(
-    core: "Concentrator", member: Member, heard: Sequence[Sequence[Step]], then: Callable[[], None]
-) -> None:
+def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], then: Callable[[], None]) -> None:
     """Install the derivations that have sinks in a hub that has just got sources, then go on."""
     waiting = len(heard)
     if not waiting:
@@ -192,17 +194,19 @@ def install_heard(
         if not waiting:
             then()
 
-    def installed(lineage: Sequence[Step], refused: Refused | None) -> None:
-        outlet = core.members.get(str(ChannelId(member.manager, lineage[-1].name)))
+    def installed(step: Step, refused: Refused | None) -> None:
+        outlet = core.members.get(str(ChannelId(member.manager, step.name)))
         if refused is None and outlet is not None:
             core.join(outlet, "source", settled)
             return
         if refused is not None:
-            _tell_refusal(core, member.manager, lineage[-1], refused)
+            _tell_refusal(core, member.manager, step, refused)
         settled(Joined([]))
 
-    for lineage in heard:
-        install(core, member.manager, lineage, partial(installed, lineage))
+    lineages = {member.name: member.lineage}
+    for step in heard:
+        lineages[step.name] = (*lineages.get(step.recipe.parent, ()), step)
+        install(core, member.manager, lineages[step.name], partial(installed, step))
 
 
 def _tell_refusal(core: "Concentrator", manager: str, step: Step, refused: Refused) -> None:
@@ -261,12 +265,10 @@ def congested(core: "Concentrator", member: Member) -> bool:
 def report_trouble(core: "Concentrator", member: Member) -> None:
     """Tell those who listen what is wrong with what is derived from a channel; call it after `derive`."""
     for derivation in member.derivations:
-        if derivation.trouble and (derivation.suspended or core.now_ns - derivation.told_ns >= TROUBLE_NS):
-            derivation.told_ns = core.now_ns
-            for outlet, trouble in derivation.tell_trouble():
-                for hub in outlet.fanout.targets:
-                    core.send(hub, trouble)
-                troubled(core, trouble)
+        for outlet, trouble in derivation.tell_trouble(core.now_ns):
+            for hub in outlet.fanout.targets:
+                core.send(hub, trouble)
+            troubled(core, trouble)
         for outlet in derivation.outlets.values():
             report_trouble(core, outlet)
 
@@ -281,7 +283,7 @@ def troubled(core: "Concentrator", trouble: Trouble) -> None:
 def review(core: "Concentrator", now_ns: int) -> None:
     """See how much time the derivations take, and suspend or move the busiest when it is too much."""
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
-    total = sum(loads.values())
+    total = core.load = sum(loads.values())
     if total <= core.policy.load_max:
         return
     busiest = max(loads, key=lambda derivation: loads[derivation])
@@ -309,9 +311,9 @@ def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Tro
             _tune(core, message)
             answer(Done())
         case Save(channel):
-            answer(_saved(core.opened(channel)))
+            answer(_saved(_origin(core, channel)))
         case Restore(channel, states):
-            origin = core.opened(channel).origin
+            origin = _origin(core, channel)
             if origin is not None:
                 origin.restore(states)
             answer(Done())
@@ -333,8 +335,13 @@ def _with_values(step: Step, message: Tune) -> Step:
     return msgspec.structs.replace(step, values=message.values, version=message.version)
 
 
-def _saved(member: Member) -> Saved:
-    origin = member.origin
+def _origin(core: "Concentrator", channel: str) -> Derivation | None:
+    """Return the derivation of a channel, None if nobody has listened to it yet."""
+    member = core.members.get(channel)
+    return member.origin if member is not None else None
+
+
+def _saved(origin: Derivation | None) -> Saved:
     if origin is None or origin.workshop is None:
         return Saved({})
     format = origin.workshop.program.static_format()

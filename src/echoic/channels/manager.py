@@ -118,9 +118,12 @@ class Manager:
 
         Raises:
             ChannelNotFoundError: There is no such channel here.
-            RefusedError: It has no parameters.
+            RefusedError: It has no parameters, or others have changed them meanwhile.
         """
         directory = self.directory
+        step = directory.get(message.channel).step
+        if step is not None and message.base not in (-1, step.version):
+            raise RefusedError(f"the parameters have changed from version {message.base} to {step.version} meanwhile")
         orders: list[tuple[str, Tune]] = []
         for step in directory.tune(message.channel, message.values):
             hubs = directory.origins(step.name)

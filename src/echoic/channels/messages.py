@@ -209,10 +209,13 @@ class Join(_Tagged, frozen=True):
 
 
 class Joined(_Tagged, frozen=True):
-    """For a source's hub: the hubs that want its events, and the channels derived from its own that have sinks."""
+    """For a source's hub: the hubs that want its events, and what is derived from its channel and has sinks.
+
+    Among the latter are channels without sinks from which others are derived; parents come first.
+    """
 
     sinks: list[SinkHub]
-    heard: tuple[tuple[Step, ...], ...] = ()
+    heard: tuple[Step, ...] = ()
 
 
 class Leave(_Tagged, frozen=True):
@@ -343,6 +346,8 @@ class Tune(_Tagged, frozen=True):
     channel: str
     values: bytes
     version: int = 0
+    base: int = -1
+    """To the manager: the version that was changed, so that it is refused if there is a later one; -1 for any."""
 
 
 class Save(_Tagged, frozen=True):

@@ -6,6 +6,7 @@ compiled at any source before somebody subscribes.
 """
 
 import re
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,7 @@ from echoic.channels import (
     Tune,
 )
 from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
-from echoic.errors import FormatError, LocalError
+from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
 from echoic.wire import Batch
 
@@ -121,10 +122,15 @@ class Parameters:
         given = values is not None and encode_block(values, self.format) == step.values
         self._decoded = not given  # a channel that was there before has parameters of its own
         self._values = values if given else _record(self.format, step.values)
+        self._version = step.version
+        self._lock = threading.Lock()
 
     @property
     def values(self) -> object:
-        """The parameters as they were last set from here: a dict, or an object of the class they were given as."""
+        """The parameters as they were when they were last changed from here, others' changes included.
+
+        A dict, or an object of the class they were given as.
+        """
         if self._decoded:
             return {name: getattr(self._values, name) for name in self.format.by_name}
         return self._values
@@ -139,10 +145,28 @@ class Parameters:
             EncodeError: A value does not fit.
             EchoicError: The manager cannot be reached, or knows the channel no more.
         """
-        values = updated(self._values, changes)
+        with self._lock:
+            while not self._change(changes):
+                pass
+
+    def _change(self, changes: Mapping[str, object]) -> bool:
+        """Change some parameters, unless others have done so meanwhile; then know what they have made of them."""
+        values, ask = updated(self._values, changes), self._switchboard.ask
         block = encode_block(values, self.format)
-        self._switchboard.ask(self._id.address, Tune(self._id.name, block), Done)
-        self._values = values
+        try:
+            ask(self._id.address, Tune(self._id.name, block, base=self._version), Done)
+        except RefusedError:
+            lineage = ask(self._id.address, Describe(self._id.name), Described).lineage
+            if not lineage or lineage[-1].version == self._version:
+                raise
+            self._values, self._version, self._decoded = (
+                _record(self.format, lineage[-1].values),
+                lineage[-1].version,
+                True,
+            )
+            return False
+        self._values, self._version = values, self._version + 1
+        return True
 
     def __repr__(self) -> str:
         return f"<Parameters {self.values!r}>"

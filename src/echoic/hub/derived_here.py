@@ -1,8 +1,11 @@
 """A derivation that was placed with its sinks: events arrive as they were submitted, and are derived here."""
 
+import time
 from typing import TYPE_CHECKING
 
-from echoic.channels import Delivery, Derivation, Member, Policy, Workshop
+import msgspec
+
+from echoic.channels import Delivery, Derivation, Member, Trouble, Workshop
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
@@ -22,7 +25,8 @@ class DerivationHere:
         """
         step = member.lineage[-1]
         self._member = member
-        self._derivation = Derivation(switchboard.address, step, None, Policy(cost_max=2**62))
+        policy = msgspec.structs.replace(switchboard.core.policy, cost_max=2**62)
+        self._derivation = Derivation(switchboard.address, step, None, policy)
         self._derivation.outlets[step.port] = member
         self._derivation.equip(Workshop(step, self._derivation.policy))
 
@@ -30,6 +34,11 @@ class DerivationHere:
         """Return what becomes of events that have arrived; an empty batch for nothing."""
         derivation, member = self._derivation, self._member
         derivation.tune(member.lineage[-1])
-        made = derivation.apply(derivation.instance(delivery.source), delivery.batch)
+        instance = derivation.instance(delivery.source)
+        made = derivation.apply(instance, delivery.batch) if not derivation.suspended else {}
         events = made.get(member.lineage[-1].port)
         return events if events is not None else Batch(member.format or delivery.batch.format, 0, [b""])
+
+    def troubles(self) -> list[Trouble]:
+        """Return what is wrong with it and has yet to be told."""
+        return [trouble for _, trouble in self._derivation.tell_trouble(time.monotonic_ns())]

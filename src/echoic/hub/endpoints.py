@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, SinkHub, Trouble, forget_source, ignore
 from echoic.errors import EchoicError
 from echoic.hub.derived_here import DerivationHere
-from echoic.hub.sink import Arrival, Sink
+from echoic.hub.sink import RAISED, Arrival, Sink
 from echoic.hub.switchboard import Switchboard
 from echoic.wire import Batch
 
@@ -182,9 +182,13 @@ class Endpoints:
     def _derived(self, delivery: Delivery) -> Batch:
         """Return what a derivation that was placed with the sinks makes of events; nothing of what it cannot take."""
         try:
-            if self._derivation is None:
-                self._derivation = DerivationHere(self.member, self.switchboard)
-            return self._derivation.derived(delivery)
+            with self._lock:
+                if self._derivation is None:
+                    self._derivation = DerivationHere(self.member, self.switchboard)
+            batch = self._derivation.derived(delivery)
+            for trouble in self._derivation.troubles():
+                self.troubled(trouble)
+            return batch
         except EchoicError as error:
             log.warning("events of %s cannot be derived here: %s", self.member.name, error)
             return Batch(delivery.batch.format, 0, [b""])
@@ -238,7 +242,10 @@ class Endpoints:
         )
         self.troubles.append(trouble)
         for listener in self.listeners:
-            listener(trouble)
+            try:
+                listener(trouble)
+            except RAISED as error:  # it is called where events are submitted or read, which must go on
+                log.warning("%r failed at trouble with %s: %r", listener, self.member.name, error)
 
     def close(self, deadline: float) -> None:
         """Close all sinks here; do not wait for handlers that hang when it is late."""
