@@ -39,6 +39,7 @@ __all__ = ["Derivation", "Instance", "Share"]
 INSTANCES_MAX: Final = 16_384
 RECENT_EVENTS: Final = 1024
 TROUBLE_NS: Final = 1_000_000_000
+LONG_COST: Final = 2_000_000  # about a millisecond, for which it is worth to let other threads run
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
 PROBE_EVENTS: Final = 256
 
@@ -244,6 +245,7 @@ class Derivation:
                 statics,
                 self.policy.fuel,
                 self.policy.faults_max,
+                release=workshop.analysis.cost * batch.count >= LONG_COST,
             )
         except EchoicError as error:  # types or parameters that do not belong to the code: never the source's fault
             self.suspend(f"it cannot take the events: {error}")

@@ -8,7 +8,7 @@ it is an effect; what has to wait for it goes on in `compiled`.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 

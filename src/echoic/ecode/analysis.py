@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from echoic.ecode.cost import Costs
+from echoic.ecode.cost import Costs, metered
 from echoic.ecode.intervals import Interval, Ranges, fits
 from echoic.ecode.loops import Counted, prove
 from echoic.ecode.traversal import Node, walk
@@ -42,11 +42,13 @@ class Analysis:
     """The proofs behind `trips`."""
     exact: set[Arithmetic] = field(default_factory=set)
     """The integer operations that cannot wrap."""
+    metered: bool = False
+    """Whether long texts burn fuel (`cost.metered`)."""
 
     @property
     def bounded(self) -> bool:
-        """Whether the cost is all there is: no loop needs fuel."""
-        return not self.burns
+        """Whether the cost is all there is: nothing needs fuel."""
+        return not self.burns and not self.metered
 
 
 def analyse(program: "Program") -> Analysis:
@@ -58,7 +60,7 @@ def analyse(program: "Program") -> Analysis:
     costs = Costs(program, trips, safe)
     burns = {loop: costs.turn(loop) for loop in survey.unproved}
     exact = survey.exact - survey.inexact
-    return Analysis(trips, burns, safe, costs.event(), survey.counted, exact)
+    return Analysis(trips, burns, safe, costs.event(), survey.counted, exact, survey.metered)
 
 
 class _Survey:
@@ -75,6 +77,7 @@ class _Survey:
         self.unsafe: set[Index | Element] = set()
         self.exact: set[Arithmetic] = set()
         self.inexact: set[Arithmetic] = set()
+        self.metered = False
 
     def statement(self, statement: Statement, counters: Mapping[Variable, Interval]) -> None:
         match statement:
@@ -111,6 +114,7 @@ class _Survey:
             return
         ranges = Ranges(counters)
         for part in reversed(list(walk(node))):
+            self.metered = self.metered or metered(part)
             match part:
                 case Index():
                     self._judge(part, ranges.of(part.value), part.length)

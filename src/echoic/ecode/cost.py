@@ -2,7 +2,8 @@
 
 The numbers are rough on purpose: they bound the work of an event for a budget and for fuel, they do not predict a time.
 One is an addition, a load or a jump. Both sides of `?:` count, of `if` only the dearer one. A loop without a proved
-count is counted as one turn; the others it pays with fuel.
+count is counted as one turn; the others it pays with fuel. Texts are taken to have a usual length; what a long one
+costs more is paid with fuel too (`metered`), because a record may hold megabytes.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from echoic.ecode.program import Program
     from echoic.formats import Format
 
-__all__ = ["COST_MAX", "Costs"]
+__all__ = ["COST_MAX", "Costs", "metered"]
 
 COST_MAX: Final = 1 << 62
 """Anything dearer costs this much."""
@@ -56,6 +57,17 @@ CALL: Final = 20
 SLOT: Final = 8
 TEXT_BYTES: Final = 256  # what a text is taken to have whose length is not known
 BYTES_PER_UNIT: Final = 8  # how much an instruction clears or copies
+
+
+def metered(node: Node) -> bool:
+    """Tell whether a node burns fuel by the length of a text: one of two fields with slots that meet in it."""
+    match node:
+        case TextEqual(left=TextField(location=left), right=TextField(location=right)):
+            return left.field.text and right.field.text
+        case AssignText(target=target, text=TextField(location=source)):
+            return target.field.text and source.field.text
+        case _:
+            return False
 
 
 class Costs:

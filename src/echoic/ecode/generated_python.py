@@ -79,6 +79,8 @@ class PythonKernel:
         statics: bytearray,
         fuel: int = FUEL,
         faults_max: int = FAULTS_MAX,
+        *,
+        release: bool = False,  # noqa: ARG002 - this is Python, whose threads take turns anyway
     ) -> Outcome:
         """Run over `count` records; see `kernel.Kernel.run`.
 
@@ -197,7 +199,7 @@ def _write(program: "Program", analysis: "Analysis") -> tuple[str, Source]:
         beginning += ending.beginning()
         finish = ending.finish()
         body = [line.replace("finish(OUTPUTS)", f"finish({ending.names})") for line in body]
-    if analysis.burns:
+    if not analysis.bounded:
         beginning.append("fuel = limit")
     setting = [_static_view(program, serial) for serial in range(len(program.statics))]
     if signature.params is not None:

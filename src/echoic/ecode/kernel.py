@@ -15,11 +15,12 @@ import numpy
 
 from echoic.ecode.program import Program
 
-__all__ = ["FAULTS_MAX", "FUEL", "Buffer", "Fault", "FaultKind", "Kernel", "Outcome"]
+__all__ = ["FAULTS_MAX", "FUEL", "TEXT_BYTES_PER_UNIT", "Buffer", "Fault", "FaultKind", "Kernel", "Outcome"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-FUEL = 200_000  # what loops without a proved count may burn for one event
+FUEL = 200_000  # what loops without a proved count, and long texts, may burn for one event
+TEXT_BYTES_PER_UNIT = 256  # of a text field that is compared with another one or assigned to one; burnt each time
 FAULTS_MAX = 16
 
 
@@ -67,11 +68,11 @@ class Outcome(msgspec.Struct):
     """
 
     handled: int
-    selected: "numpy.ndarray[Any, numpy.dtype[numpy.uint32]]"
+    selected: numpy.ndarray[Any, numpy.dtype[numpy.uint32]]
     faults: list[Fault]
-    ports: "numpy.ndarray[Any, numpy.dtype[numpy.int32]] | None" = None
+    ports: numpy.ndarray[Any, numpy.dtype[numpy.int32]] | None = None
     records: Buffer | None = None
-    bounds: "numpy.ndarray[Any, numpy.dtype[numpy.uint32]] | None" = None
+    bounds: numpy.ndarray[Any, numpy.dtype[numpy.uint32]] | None = None
 
 
 class Kernel(Protocol):
@@ -91,6 +92,8 @@ class Kernel(Protocol):
         statics: bytearray,
         fuel: int = FUEL,
         faults_max: int = FAULTS_MAX,
+        *,
+        release: bool = False,
     ) -> Outcome:
         """Run over `count` records.
 
@@ -103,6 +106,7 @@ class Kernel(Protocol):
             statics: The block of statics of this source, which is changed.
             fuel: What loops without a proved count may burn for one event.
             faults_max: After how many faults to stop.
+            release: Whether other threads of Python may run meanwhile, where that is possible.
         """
         ...
 

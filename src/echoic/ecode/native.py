@@ -15,13 +15,12 @@ Large programs are compiled with less effort, so that the largest takes 25 ms. A
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy
 
 from echoic.codegen import (
     WORK_HEADER,
-    WORK_HEADER_BYTES,
     Demands,
     NativeCode,
     Tier,
@@ -33,18 +32,20 @@ from echoic.codegen import (
 from echoic.ecode.analysis import Analysis
 from echoic.ecode.kernel import FAULTS_MAX, FUEL, Buffer, Fault, Outcome
 from echoic.ecode.native_columns import Column, packed_columns
-from echoic.ecode.native_routine import FaultPlace, Layout, Routine
+from echoic.ecode.native_routine import Layout, Routine
 from echoic.ecode.native_run import write_routine
 from echoic.ecode.program import Program
 from echoic.errors import CodegenError
-from echoic.formats import round_up
+from echoic.formats import Format
 
 __all__ = ["Column", "NativeKernel", "compile_native"]
 
 NODES_FULL_MAX: Final = 500
 NODES_LIGHT_MAX: Final = 1000
 OUTPUT_BYTES_FIRST: Final = 1 << 16
+TEXT_BYTES_LIKELY: Final = 64  # what the texts of one event are expected to take together
 OUTPUT_BYTES_MAX: Final = 0xFFFF_FFF8
+UINT32, INT32 = numpy.dtype(numpy.uint32), numpy.dtype(numpy.int32)
 
 
 def compile_native(
@@ -70,7 +71,7 @@ def compile_native(
     routine = Routine(program, analysis, layout)
     text, demands, columns = write_routine(routine)
     code = NativeCode.of(compile_library(text, ("run",), tier=_effort(tier, program.nodes)), "run")
-    return NativeKernel(program, code, demands, tuple(routine.faults), layout, columns)
+    return NativeKernel(program, code, demands, routine, columns)
 
 
 class NativeKernel:
@@ -81,22 +82,24 @@ class NativeKernel:
         program: Program,
         code: NativeCode,
         demands: Demands,
-        faults: tuple[FaultPlace, ...],
-        layout: Layout,
+        routine: Routine,
         columns: tuple[tuple[str, ...], ...],
     ) -> None:
         self.program: Final = program
-        self.faults: Final = faults
+        self.faults: Final = tuple(routine.faults)
         """What can go wrong and where, by the number that a bound kernel raises."""
         self.columns: Final = columns
         """The paths of the columns that `run_columns` needs."""
-        self._layout = layout
+        self._rows = routine.layout == "rows"
         self._code = code
         self._demands = demands
         self._entry = batch_entry(code, demands)
-        self._numbers_at = WORK_HEADER_BYTES + demands.scratch_bytes
         self._output = program.signature.output
-        self._router = program.signature.ports > 0
+        self._room_bytes = routine.room_bytes
+        self._output_bytes_each = _likely_bytes(program.signature.output)
+        self._work_bytes = work_bytes(demands, 0)
+        self._work_bytes_each = work_bytes(demands, 1) - self._work_bytes
+        self._numbers_at = self._work_bytes - demands.output_bound_bytes
 
     def run(
         self,
@@ -125,7 +128,7 @@ class NativeKernel:
         Raises:
             CodegenError: The kernel is one for columns, or a buffer is too small for what is asked.
         """
-        if self._layout != "rows":
+        if not self._rows:
             raise CodegenError("this kernel was compiled for columns")
         return self._run((records, bounds, params, statics), count, fuel, faults_max, release=release)
 
@@ -145,7 +148,7 @@ class NativeKernel:
         Raises:
             CodegenError: The kernel is one for records, a column is missing or shorter than `count`.
         """
-        if self._layout != "columns":
+        if self._rows:
             raise CodegenError("this kernel was compiled for records")
         missing = [".".join(path) for path in self.columns if path not in columns]
         if missing:
@@ -156,7 +159,7 @@ class NativeKernel:
         return outcome
 
     def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
-        """Return a builtin that looks at one record and returns what the program does, in about 45 ns.
+        """Return a builtin that looks at one record and returns what the program does, in about 30 ns.
 
         An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
         The block of statics cannot be resized while the builtin lives.
@@ -164,7 +167,7 @@ class NativeKernel:
         Raises:
             CodegenError: The program writes output, or its input lies in columns.
         """
-        if self._output is not None or self._layout != "rows":
+        if self._output is not None or not self._rows:
             raise CodegenError("only a program without output that works on records can be bound")
         try:
             return event_entry(self._code, self._demands, params, statics, fuel)
@@ -180,51 +183,44 @@ class NativeKernel:
         *,
         release: bool,
     ) -> Outcome:
-        work = bytearray(work_bytes(self._demands, count))
-        output = None if self._output is None else numpy.empty(self._first_bytes(count), numpy.uint8)
+        work = bytearray(self._work_bytes + self._work_bytes_each * count)
+        output = None if self._output is None else bytearray(self._first_bytes(count))
         faults: list[Fault] = []
         handled = 0
         try:
-            while (told := self._entry(*buffers, output, work, handled, count, fuel, release)) < 0:
-                handled = -1 - told
-                _, fault, end, needed, _, _ = WORK_HEADER.unpack_from(work)
+            while (selected := self._entry(*buffers, output, work, handled, count, fuel, release)) < 0:
+                handled = -1 - selected
+                selected, fault, end, needed, _, _ = WORK_HEADER.unpack_from(work)
                 if fault:
                     faults.append(Fault(handled, *self.faults[fault - 1]))
                     handled += 1
                     if len(faults) >= faults_max:
-                        return self._outcome(handled, count, faults, work, output)
+                        break
                 elif output is not None:
                     output = _enlarged(output, end, needed)
+            else:
+                handled = count
         except ValueError as error:
             raise CodegenError(f"a buffer is too small for {count} events of this program") from error
-        return self._outcome(count, count, faults, work, output)
+        outcome = Outcome(handled, numpy.ndarray(selected, UINT32, work, self._numbers_at), faults)
+        if output is not None or self._demands.port_bytes:
+            self._complete(outcome, count, work, output)
+        return outcome
 
     def _first_bytes(self, count: int) -> int:
         """Return how much room for output to begin with."""
-        if self._output is None:
-            return 0
-        size = count * (round_up(self._output.size) + 64 if self._output.variable else self._output.size)
-        return min(size, OUTPUT_BYTES_FIRST)
+        return self._room_bytes + min(count * self._output_bytes_each, OUTPUT_BYTES_FIRST)
 
-    def _outcome(
-        self,
-        handled: int,
-        count: int,
-        faults: list[Fault],
-        work: bytearray,
-        output: "numpy.ndarray[Any, Any] | None",
-    ) -> Outcome:
-        selected, _, end, _, _, _ = WORK_HEADER.unpack_from(work)
-        begin = self._numbers_at
-        outcome = Outcome(handled, numpy.ndarray(selected, numpy.uint32, work, begin), faults)
-        if self._router:
-            outcome.ports = numpy.ndarray(selected, numpy.int32, work, begin + 4 * count)
+    def _complete(self, outcome: Outcome, count: int, work: bytearray, output: bytearray | None) -> None:
+        """Add ports and records to an outcome."""
+        selected, ports_at = len(outcome.selected), self._numbers_at + 4 * count
+        if self._demands.port_bytes:
+            outcome.ports = numpy.ndarray(selected, INT32, work, ports_at)
         if output is not None:
-            outcome.records = output[:end].data
-            if self._demands.output_bound_bytes:
-                bounds_at = begin + (4 + self._demands.port_bytes) * count
-                outcome.bounds = numpy.ndarray(selected + 1, numpy.uint32, work, bounds_at)
-        return outcome
+            outcome.records = memoryview(output)[: WORK_HEADER.unpack_from(work)[2]]
+        if self._demands.output_bound_bytes:
+            bounds_at = ports_at + self._demands.port_bytes * count
+            outcome.bounds = numpy.ndarray(selected + 1, UINT32, work, bounds_at)
 
 
 def _effort(tier: Literal["light", "full"], nodes: int) -> Tier:
@@ -234,11 +230,17 @@ def _effort(tier: Literal["light", "full"], nodes: int) -> Tier:
     return "light" if nodes > NODES_FULL_MAX else tier
 
 
-def _enlarged(output: "numpy.ndarray[Any, Any]", end: int, needed: int) -> "numpy.ndarray[Any, Any]":
+def _likely_bytes(output: Format | None) -> int:
+    """Return how large an output record is expected to be."""
+    if output is None:
+        return 0
+    return output.size + (TEXT_BYTES_LIKELY if output.variable else 0)
+
+
+def _enlarged(output: bytearray, end: int, needed: int) -> bytearray:
     """Return a larger buffer with what was written so far."""
-    size = max(2 * len(output), needed)
     if needed > OUTPUT_BYTES_MAX:
         raise CodegenError(f"the output of a batch needs {needed} bytes, limit is {OUTPUT_BYTES_MAX}")
-    larger = numpy.empty(min(size, OUTPUT_BYTES_MAX), numpy.uint8)
-    larger[:end] = output[:end]
+    larger = bytearray(min(max(2 * len(output), needed), OUTPUT_BYTES_MAX))
+    larger[:end] = memoryview(output)[:end]
     return larger

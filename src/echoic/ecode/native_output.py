@@ -53,9 +53,10 @@ class Output:
         emit = self._emit
         fixed = round_up(self._format.size) + SLACK if self._format.variable else self._format.size
         arrays = sum(array.step * array.capacity + 2 * SLACK for array in self._body.arrays.values())
+        self._routine.room_bytes = fixed + arrays
         needed = str(fixed + arrays)
         if self._body.texts:
-            longest = emit.value(f"add i64 {self._input_bytes()}, {self._body.literal_bytes_max + 2 * SLACK}")
+            longest = emit.value(f"add i64 {self._input_bytes()}, {self._body.own_bytes_max + 2 * SLACK}")
             if self._routine.program.signature.params is not None:
                 longest = emit.value(f"add i64 {longest}, %params_bytes")
             texts = emit.value(f"mul i64 {longest}, {len(self._body.texts)}")

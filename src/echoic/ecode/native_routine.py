@@ -45,6 +45,8 @@ class Routine:
     faults: dict[FaultPlace, int] = field(default_factory=dict)
     """Every fault that can happen, by its number."""
     scratch_bytes: int = 0
+    room_bytes: int = 0
+    """How much an event can write to the output at most, its texts left out."""
     entering: Lines = field(default_factory=list)
     """What is done once, before the first event."""
     opening: Lines = field(default_factory=list)

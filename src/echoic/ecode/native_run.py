@@ -76,7 +76,7 @@ class _Loop:
         emit.label("body")
         if self._output is not None:
             self._output.write_opening()
-        if routine.analysis.burns:
+        if not routine.analysis.bounded:
             emit.line("store i64 %fuel, ptr %remaining")
         self.body.open_slots()
         self.body.statement(routine.program.body)

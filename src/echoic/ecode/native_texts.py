@@ -12,12 +12,13 @@ a text that was taken from one is copied at once, to scratch memory of the field
 import sys
 from collections.abc import Callable
 
-from echoic.ecode.kernel import FaultKind
+from echoic.ecode.cost import metered
+from echoic.ecode.kernel import TEXT_BYTES_PER_UNIT, FaultKind
 from echoic.ecode.native_places import Places, Span
 from echoic.ecode.native_routine import Routine
 from echoic.ecode.slots import is_slot
 from echoic.ecode.traversal import walk
-from echoic.ecode.typed import AssignText, Location, Text, TextByte, TextEqual, TextField, TextLiteral
+from echoic.ecode.typed import AssignText, Location, Position, Text, TextByte, TextEqual, TextField, TextLiteral
 from echoic.formats import Kind
 
 __all__ = ["Texts"]
@@ -33,9 +34,9 @@ class Texts(Places):
         super().__init__(routine)
         self.texts: dict[int, Span] = {}
         """Output texts by the offsets of their slots: the stack variables with pointer and length."""
-        self.literal_bytes_max = 0
-        """The longest literal that is assigned to an output text."""
         self._copies, self._copy_bytes = _copied_texts(routine)
+        self.own_bytes_max = self._copy_bytes
+        """The longest text assigned to an output text that comes neither from the input nor from the parameters."""
         self._copy_places: dict[int, int] = {}
 
     def span(self, text: Text) -> Span:
@@ -70,7 +71,7 @@ class Texts(Places):
 
     def text_equal(self, value: TextEqual) -> str:
         """Return, as one bit, whether two texts are equal, or are not."""
-        equal = self._equal(value.left, value.right)
+        equal = self._equal(value)
         return equal if value.operator == "==" else self.emit.value(f"xor i1 {equal}, true")
 
     def assign_text(self, statement: AssignText) -> None:
@@ -80,8 +81,10 @@ class Texts(Places):
             self._fill_characters(statement)
             return
         pointer, length = self.span(statement.text)
+        if metered(statement):
+            self._burn_bytes(length, statement.at)
         if isinstance(statement.text, TextLiteral):
-            self.literal_bytes_max = max(self.literal_bytes_max, len(statement.text.data))
+            self.own_bytes_max = max(self.own_bytes_max, len(statement.text.data))
         elif statement.text.location.root == "output" and target.offset in self._copies:
             pointer = self._copied(statement.text.location, target, pointer, length)
         pointer_variable, length_variable = self.output_text(target)
@@ -110,7 +113,8 @@ class Texts(Places):
         emit.block(done)
         return pointer, index
 
-    def _equal(self, left: Text, right: Text) -> str:
+    def _equal(self, value: TextEqual) -> str:
+        left, right = value.left, value.right
         if isinstance(left, TextLiteral) and isinstance(right, TextLiteral):
             return "true" if left.data == right.data else "false"
         if isinstance(left, TextLiteral):
@@ -123,7 +127,20 @@ class Texts(Places):
             return self._guarded(same, lambda: self._bytes_equal(pointer, right.data))
         (first, first_length), (second, second_length) = self.span(left), self.span(right)
         same = self.emit.value(f"icmp eq i64 {first_length}, {second_length}")
-        return self._guarded(same, lambda: self._memory_equal(first, second, first_length))
+        return self._guarded(same, lambda: self._metered_equal(value, first, second, first_length))
+
+    def _metered_equal(self, value: TextEqual, first: str, second: str, length: str) -> str:
+        if metered(value):
+            self._burn_bytes(length, value.at)
+        return self._memory_equal(first, second, length)
+
+    def _burn_bytes(self, length: str, at: Position) -> None:
+        """Burn the fuel that so many bytes of a text cost."""
+        emit = self.emit
+        units = emit.value(f"udiv i64 {length}, {TEXT_BYTES_PER_UNIT}")
+        left = emit.value(f"sub i64 {emit.value('load i64, ptr %remaining')}, {units}")
+        emit.line(f"store i64 {left}, ptr %remaining")
+        emit.require(emit.value(f"icmp sge i64 {left}, 0"), self.routine.fault(FaultKind.FUEL, at))
 
     def _characters_equal(self, location: Location, data: bytes) -> str:
         """Compare a char array with a literal: all its bytes, then NUL, unless the array is full."""

@@ -91,7 +91,6 @@ class Ending:
         self._known = places.output
         self._source = source
         self._order = ORDERS[format.byte_order]
-        self._numbers = sorted(self._known.numbers.items())
         self._arrays = sorted(self._known.arrays)
         self._resized = sorted(offset for offset, array in self._known.arrays.items() if places.sizing(array) is None)
         self._numbers = sorted(self._known.numbers.items())

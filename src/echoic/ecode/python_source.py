@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Expression", "Source", "Stop", "plain"]
 
+Stop: Final = StopIteration
+"""What generated code raises, with the number of the fault, when an event faults. It is no error, and never leaves this
+back end; nothing that generated code calls raises it otherwise."""
+
 DEPTH_MAX: Final = 40  # CPython refuses 200 parentheses in each other, and expressions that are much deeper
-
-
-class Stop(Exception):  # noqa: N818 - not an error, it ends the handling of one event
-    """Raised by generated code when an event faults; its argument is the number of the fault in the table."""
 
 
 @dataclass(frozen=True, slots=True)

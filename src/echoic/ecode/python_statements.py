@@ -128,8 +128,8 @@ class Statements:
             self._range(loop, counted, counted.counter)
             return
         late = (loop.step is not None or not loop.test_first) and _continues(loop.body)
-        test_line = self._source.lines
-        mark = len(test_line)
+        lines = self._source.lines
+        mark = len(lines)
         self._source.line("while True:")
         self._source.indent += 1
         if late:
@@ -143,7 +143,7 @@ class Statements:
                 self.values.effect(loop.step)
             if not loop.test_first:
                 self._leave_unless(loop.test)
-        if len(test_line) == mark + 1:
+        if len(lines) == mark + 1:
             self._source.line("pass")
         self._source.indent -= 1
 

@@ -6,11 +6,23 @@ characters(data, at + 40, 8)          a char array, up to its first NUL
 K2                                    a literal, which is part of the namespace and not of the text
 """
 
-from echoic.ecode.kernel import FaultKind
+from echoic.ecode.cost import metered
+from echoic.ecode.kernel import TEXT_BYTES_PER_UNIT, FaultKind
 from echoic.ecode.numbers import INT64
 from echoic.ecode.python_places import Block, Evaluator, Places
 from echoic.ecode.python_source import Expression, Source, plain
-from echoic.ecode.typed import AssignText, Length, Location, Resize, Text, TextByte, TextEqual, TextField, TextLiteral
+from echoic.ecode.typed import (
+    AssignText,
+    Length,
+    Location,
+    Position,
+    Resize,
+    Text,
+    TextByte,
+    TextEqual,
+    TextField,
+    TextLiteral,
+)
 from echoic.formats import Kind
 
 __all__ = ["Texts", "characters"]
@@ -47,8 +59,40 @@ class Texts:
 
     def equal(self, value: TextEqual) -> Expression:
         """Return whether two texts are (or are not) the same."""
+        if not metered(value):
+            for one, other in ((value.left, value.right), (value.right, value.left)):
+                if isinstance(one, TextField) and one.location.field.text and one.location.root != "output":
+                    return self._slot_equal(value, one, other)
         left, right = self._source.together(lambda: self.text(value.left), lambda: self.text(value.right))
+        if metered(value):
+            left, right = self._source.settle(left), self._source.settle(right)
+            self._burn(left, value.at, f" == len({right.text})")
         return Expression(f"({left.text} {value.operator} {right.text})", max(left.depth, right.depth) + 1)
+
+    def _slot_equal(self, value: TextEqual, slot: TextField, other: Text) -> Expression:
+        """Compare what a slot points at with a short text: its bytes are fetched only if it is as long."""
+        blocks: list[Block] = []
+
+        def length() -> Expression:
+            blocks.append(self._places.block(slot.location))
+            return blocks[0].length
+
+        parts = (length, lambda: self.text(other))
+        shorter = self._source.together(*(parts if slot is value.left else parts[::-1]))[slot is value.left]
+        shorter = self._source.settle(shorter)
+        block, joint = blocks[0], "and" if value.operator == "==" else "or"
+        size = len(other.data) if isinstance(other, TextLiteral) else f"len({shorter.text})"
+        fetched = f"{block.buffer}[{block.begin.text}:{block.begin.text} + {block.length.text}]"
+        text = f"({block.length.text} {value.operator} {size} {joint} {fetched} {value.operator} {shorter.text})"
+        return Expression(text, shorter.depth + 2)
+
+    def _burn(self, text: Expression, at: Position, same: str = "") -> None:
+        """Write what burns the fuel that the bytes of a text cost, if they cost any."""
+        self._source.line(f"if {TEXT_BYTES_PER_UNIT} <= len({text.text}){same}:")
+        self._source.indent += 1
+        self._source.line(f"fuel -= len({text.text}) // {TEXT_BYTES_PER_UNIT}")
+        self._source.line(f"if fuel < 0: raise Stop({self._source.fault(FaultKind.FUEL, at)})")
+        self._source.indent -= 1
 
     def byte(self, value: TextByte) -> Expression:
         """Return one byte of a text as a signed number."""
@@ -81,6 +125,9 @@ class Texts:
         """Write the assignment of a text to a field of the output."""
         text = self.text(statement.text)
         target = statement.target
+        if metered(statement):
+            text = self._source.settle(text)
+            self._burn(text, statement.at)
         if target.field.kind is not Kind.CHAR:
             self._source.line(f"{self._output_text(target)} = {text.text}")
             return

@@ -336,7 +336,7 @@ class TextByte:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextEqual:
-    """`==` or `!=` of two texts: 1 or 0."""
+    """`==` or `!=` of two texts: 1 or 0. Two fields with slots, of one length, burn fuel by the length."""
 
     operator: str
     left: Text
@@ -408,6 +408,7 @@ class AssignText:
     """`output.name = text`: a string or bytes field is replaced; a char array too, and a longer text faults.
 
     Only a top-level text field of `output`, or one of a nested record that is no array's element, can be a target.
+    What is copied from one field with a slot to another burns fuel by its length.
     """
 
     target: Location
@@ -417,7 +418,7 @@ class AssignText:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resize:
-    """`resize(output.values, n)`: the length of a dynamic array that has no sizing field; beyond its capacity faults."""
+    """`resize(output.values, n)`: the length of a dynamic array without a sizing field; beyond its capacity faults."""
 
     array: Location
     length: Value
