@@ -309,11 +309,22 @@ def test_a_record_that_lies_is_found_out(back_end: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
-def test_a_large_text_makes_a_comparison_no_way_around_the_fuel(back_end: str) -> None:
-    size = 1 << 20
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while (input.name == input.name) ;",
+        'while (input.name != "IBM") ;',
+        "while (input.name != output.code) ;",
+        "while (1) output.name = input.name;",
+        "while (1) { output.name = input.name; if (output.name != input.name) return 0; }",
+        "while (strlen(input.name) > 3) ;",
+    ],
+)
+def test_a_large_text_is_no_way_around_the_fuel(back_end: str, loop: str) -> None:
+    size = 4 << 20
     data = bytearray(record(name_slot=(INPUT.size + 24, size)))
     data[INPUT.size + 24 :] = b"x" * size + bytes(8)
-    outcome = run(back_end, "{ while (input.name == input.name) ; return 1; }", bytes(data))
+    outcome = run(back_end, f"{{ {loop} return 1; }}" if "while (1)" not in loop else f"{{ {loop} }}", bytes(data))
     assert [fault.kind for fault in outcome.faults] == [FaultKind.FUEL]
 
 

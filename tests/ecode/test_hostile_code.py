@@ -183,7 +183,7 @@ def test_a_damaged_program_is_a_program_or_an_error(seed: int) -> None:
     chance = random.Random(seed)
     source = list(VALID)
     for _ in range(chance.randint(1, 6)):
-        start = chance.randrange(len(source))
+        start = chance.randrange(len(source) + 1)
         end = start + chance.randint(0, 4)
         match chance.randrange(4):
             case 0:
