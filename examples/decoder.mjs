@@ -422,21 +422,28 @@ export const decodeCredit = (payload) => readNumbers(payload, 0, 'II', ['channel
 /** Where in shared memory a frame lies: {position, length}. */
 export const decodePlace = (payload) => readNumbers(payload, 0, 'QQ', ['position', 'length'], true);
 
-// The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer.
+// The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer, and
+// blocks one from integer to bytes.
 const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer';
 const COUNTED = 'sources sinks targets events_out bytes_out events_in bytes_in missed dropped waiting_bytes';
+const DERIVED = 'sources events_in events_out bytes_in bytes_out bytes_saved busy_ns cost faults';
 const PARTS = {
   sinkHub: SINK_HUB,
-  entry: 'name:text id:text type?:text sources?:integer sinks?:integer',
+  recipe: `parent:text code:text spelling?:spelling output?:bytes params?:bytes ports?:integer capacities?:capacitys
+    placement?:placement`,
+  step: 'name:text group:text recipe:recipe values?:bytes version?:integer port?:integer input?:bytes',
+  derivation: `name:text id:text parent:text placement:placement ${DERIVED.replaceAll(/\w+/g, '$&:integer')}
+    suspended:text fault?:text`,
+  entry: 'name:text id:text type?:text sources?:integer sinks?:integer parent?:text',
   counts: `name:text id:text type:text ${COUNTED.replaceAll(/\w+/g, '$&:integer')}`,
 };
 const MESSAGES = {
   Describe: 'name:text',
-  Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs',
-  Join: 'name:text role:role hub:sinkHub',
-  Joined: 'sinks:sinkHubs',
+  Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs lineage?:steps',
+  Join: 'name:text role:role hub:sinkHub lineage?:steps',
+  Joined: 'sinks:sinkHubs heard?:steps',
   Leave: 'name:text role:role address:text',
-  Attach: 'channel:text sink:sinkHub',
+  Attach: 'channel:text sink:sinkHub lineage?:steps',
   Detach: 'channel:text address:text subscription?:integer',
   Bind: 'number:integer channel:text positions:{} since?:{} subscription?:integer',
   Gap: 'number:integer source:integer first:integer last:integer reason:text',
@@ -448,20 +455,37 @@ const MESSAGES = {
   Browse: '',
   Listing: 'channels:entrys',
   Report: '',
-  Reported: 'hub:text channels:countss',
+  Reported: 'hub:text channels:countss derivations?:derivations',
+  Derive: 'step:step share?:unlessNot',
+  DerivedAs: 'steps:steps',
+  Tune: 'channel:text values:bytes version?:integer base?:version',
+  Save: 'channel:text',
+  Saved: 'states:blocks descriptor?:bytes',
+  Restore: 'channel:text states:blocks',
+  Placed: 'number:integer source:integer first:integer here:boolean',
+  Trouble: 'channel:text hub:text text:text faults?:integer suspended?:boolean',
   Farewell: '',
   Done: '',
   Refused: 'kind:text reason:text',
 };
-const MISSING = { slow: 'block', text: '', integer: 0n, boolean: false };
+const NAMES = { slow: 'block', spelling: 'ecode', placement: 'source' };
+const NONE = new Uint8Array();
+const MISSING = { ...NAMES, text: '', integer: 0n, version: -1n, boolean: false, unlessNot: true, bytes: NONE };
 const isInteger = (value) => typeof value === 'bigint';
+const isBytes = (value) => value instanceof Uint8Array;
 const TESTS = {
   text: (value) => typeof value === 'string',
   integer: isInteger,
+  version: isInteger,
   boolean: (value) => typeof value === 'boolean',
-  bytes: (value) => value instanceof Uint8Array,
+  unlessNot: (value) => typeof value === 'boolean',
+  bytes: isBytes,
   role: (value) => value === 'source' || value === 'sink',
   slow: (value) => ['block', 'drop_oldest', 'latest', 'disconnect'].includes(value),
+  spelling: (value) => value === 'ecode' || value === 'python',
+  placement: (value) => ['source', 'sink', 'auto'].includes(value),
+  capacity: (value) => value?.length === 2 && typeof value[0] === 'string' && isInteger(value[1]),
+  blocks: (value) => value instanceof Map && [...value].every(([key, block]) => isInteger(key) && isBytes(block)),
   '{}': (value) => value instanceof Map && [...value].flat().every(isInteger),
 };
 
@@ -536,7 +560,7 @@ export function encodeNumbers(...integers) {
 export const encodeFrame = (kind, payload, channel = 0) =>
   joined([encodeNumbers(payload.length, kind, channel, 0), payload, new Uint8Array(-payload.length & 7)]);
 
-/** The msgpack of booleans, strings, binaries, arrays, objects and integers from 0 up; not in its shortest form. */
+/** The msgpack of booleans, strings, binaries, arrays, objects and integers; not in its shortest form. */
 export function encodeMsgpack(value) {
   const sized = (tag, size, parts) => joined([Uint8Array.of(tag, size >> 24, size >> 16, size >> 8, size), ...parts]);
   if (typeof value === 'boolean') return Uint8Array.of(value ? 0xc3 : 0xc2);
@@ -549,7 +573,7 @@ export function encodeMsgpack(value) {
   if (typeof value === 'object') {
     return sized(0xdf, Object.keys(value).length, Object.entries(value).flat().map(encodeMsgpack));
   }
-  const integer = new Uint8Array(9).fill(0xcf);
-  viewOf(integer).setBigUint64(1, BigInt(value));
+  const integer = new Uint8Array(9).fill(value < 0 ? 0xd3 : 0xcf);
+  viewOf(integer).setBigUint64(1, BigInt.asUintN(64, BigInt(value)));
   return integer;
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from echoic import Hub, aio
-from echoic.errors import ChannelNotFoundError, ClosedError, DeliveryError
+from echoic import ECodeError, Hub, Policy, Trouble, aio
+from echoic.errors import ChannelNotFoundError, ClosedError, DeliveryError, LocalError, RefusedError
 from tests.hub.parties import PATIENCE_SECONDS, Note, Tick
 
 Scene = Callable[[aio.Hub, aio.Hub], Coroutine[Any, Any, None]]
@@ -301,3 +301,96 @@ def test_a_loop_that_ends_before_its_hub_breaks_no_link() -> None:
             got = hubs[0].blocking.open(channel.id, Tick).events(timeout=PATIENCE_SECONDS)
             source.submit(Tick(0, 5))
             assert next(got).number == 5
+
+
+def test_a_derived_channel_is_iterated_and_its_parameters_are_changed() -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+        opened = await here.open(channel.id, Tick)
+        few = await opened.derive("input.number % param.step == 0", params={"step": 10}, name="few")
+        assert few.params.values == {"step": 10}
+        source = await channel.source()
+        async with few.events() as events:
+            await source.submit_batch([Tick(0, number) for number in range(25)])
+            assert [(await anext(events)).number for _ in range(3)] == [0, 10, 20]
+            await few.params.update(step=7)
+            assert few.params.values == {"step": 7}
+            await source.submit_batch([Tick(0, number) for number in range(15)])
+            assert [(await anext(events)).number for _ in range(3)] == [0, 7, 14]
+            derivation = few.derivation
+            assert derivation is not None
+            counts = (await derivation.counts())[there.address]
+        assert (derivation.parent, derivation.placement) == ("ticks", "source")
+        assert (counts.events_in, counts.events_out) == (40, 6)
+        assert channel.derivation is None
+        with pytest.raises(LocalError, match="has no parameters"):
+            _ = channel.params
+
+    play(scene)
+
+
+def test_a_router_gives_a_channel_for_each_port() -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+        even, odd = await (await here.open(channel.id, Tick)).route("input.number % 2", 2)
+        source = await channel.source()
+        async with even.events() as evens, odd.events() as odds:
+            await source.submit_batch([Tick(0, number) for number in range(6)])
+            assert [(await anext(evens)).number for _ in range(3)] == [0, 2, 4]
+            assert [(await anext(odds)).number for _ in range(3)] == [1, 3, 5]
+
+    play(scene)
+
+
+def test_static_variables_are_saved_and_restored() -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+        code = "static long seen = 0; seen++; return seen > 3;"
+        late = await (await here.open(channel.id, Tick)).derive(code)
+        source = await channel.source()
+        async with late.events() as events:
+            await source.submit_batch([Tick(0, number) for number in range(5)])
+            assert [(await anext(events)).number for _ in range(2)] == [3, 4]
+            derivation = late.derivation
+            assert derivation is not None
+            assert list((await derivation.save()).values()) == [{"seen": 5}]
+            await derivation.restore({0: {"seen": 0}})
+            await source.submit_batch([Tick(0, number) for number in range(5)])
+            assert (await anext(events)).number == 3
+
+    play(scene)
+
+
+def test_trouble_is_told_in_the_loop_and_wrong_code_is_refused() -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+        opened = await here.open(channel.id, Tick)
+        with pytest.raises(ECodeError, match="did you mean `number`"):
+            await opened.derive("input.numbr > 3")
+        loop, told = threading.get_ident(), list[tuple[int, Trouble]]()
+        risky = await opened.derive(
+            "10 / input.number > 0", on_trouble=lambda trouble: told.append((threading.get_ident(), trouble))
+        )
+        source = await channel.source()
+        async with risky.events() as events:
+            await source.submit_batch([Tick(0, 0), Tick(0, 1)])
+            assert (await anext(events)).number == 1
+            await until(lambda: told, "trouble")
+        thread, trouble = told[0]
+        assert thread == loop
+        assert (trouble.channel, trouble.hub, trouble.suspended) == (risky.id, there.address, False)
+        assert "an integer is divided by zero" in trouble.text
+
+    play(scene)
+
+
+def test_a_hub_may_refuse_to_run_the_code_of_others() -> None:
+    async def run() -> None:
+        async with aio.Hub(policy=Policy(derive=False)) as there, aio.Hub() as here:
+            channel = await there.create("ticks", Tick)
+            await channel.source()
+            few = await (await here.open(channel.id, Tick)).derive("input.number > 3")
+            with pytest.raises(RefusedError, match="runs no code of others"):
+                await few.events().begin()
+
+    asyncio.run(run())

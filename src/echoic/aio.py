@@ -325,7 +325,7 @@ class Source:
         """Give an event to every sink and return when all their handlers have returned."""
         await asyncio.to_thread(self.blocking.submit_sync, event, timeout)
 
-    async def drain(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - it bounds what others take
+    async def drain(self, timeout: float = 5.0) -> None:
         """Return when every sink has handled all events so far, as `echoic.Source.drain` does."""
         await asyncio.to_thread(self.blocking.drain, timeout)
 

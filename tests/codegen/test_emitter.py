@@ -183,3 +183,65 @@ def test_a_jump_leaves_the_block() -> None:
     emit.block("end")
     emit.line("ret i64 9")
     assert run(emit) == 9
+
+
+@pytest.mark.parametrize(("n", "expected"), [(5, 10), (-5, 20)])
+def test_a_value_is_joined_from_the_blocks_before(n: int, expected: int) -> None:
+    emit = Emitter()
+    yes, no, done = emit.new_label("yes"), emit.new_label("no"), emit.new_label("done")
+    emit.branch(emit.value("icmp sgt i64 %n, 0"), yes, no)
+    emit.block(yes)
+    first = (emit.value("add i64 4, 6"), emit.here)
+    emit.jump(done)
+    emit.block(no)
+    second = (emit.value("add i64 9, 11"), emit.here)
+    emit.label(done)
+    emit.line(f"ret i64 {emit.join('i64', first, second)}")
+    assert run(emit, n=n) == expected
+
+
+def test_what_comes_early_can_be_written_late() -> None:
+    emit = Emitter()
+    early = emit.mark()
+    emit.label("body")
+    with emit.inside(early):
+        doubled = emit.value("mul i64 %n, 2")
+    total = emit.value(f"add i64 {doubled}, 1")
+    with emit.inside(early):
+        emit.require(emit.value(f"icmp slt i64 {doubled}, 100"), "large")
+        more = emit.value(f"add i64 {doubled}, 1000")
+    assert emit.here == "body"
+    emit.line(f"ret i64 {emit.value(f'add i64 {total}, {more}')}")
+    emit.block("large")
+    emit.line("ret i64 -1")
+    call, _library = compiled(emit)
+    assert [call(None, None, n) for n in (1, 49, 50)] == [2 + 1 + 1002, 98 + 1 + 1098, -1]
+
+
+def test_marks_stand_inside_of_marks() -> None:
+    emit = Emitter()
+    outer = emit.mark()
+    emit.label("body")
+    with emit.inside(outer):
+        value = emit.value("add i64 %n, 1")
+        inner = emit.mark()
+        emit.label("between")
+    with emit.inside(inner):
+        value = emit.value(f"mul i64 {value}, 10")
+    emit.line(f"ret i64 {value}")
+    assert run(emit, n=4) == 50
+
+
+def test_equal_constants_lie_in_one_place() -> None:
+    emit = Emitter()
+    assert emit.constant(b"abc") == emit.constant(b"abc")
+    assert emit.constant(b"abc") != emit.constant(b"abd")
+
+
+def test_memories_that_overlap_are_copied_when_that_is_said() -> None:
+    emit = Emitter()
+    emit.copy(emit.at("%a", 1), "%a", "%n", overlapping=True)
+    emit.line("ret i64 0")
+    target = ctypes.create_string_buffer(b"abcdef", 6)
+    run(emit, a=target, n=5)
+    assert target.raw == b"aabcde"

@@ -5,7 +5,7 @@ the other dials it and has a sink.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -42,7 +42,18 @@ from echoic.wire import (
     parse_batch,
 )
 
-__all__ = ["content_of", "conversation", "hello_vector", "hub_frames", "introduce", "malformed_hubs", "message_vectors"]
+__all__ = [
+    "Conversation",
+    "content_of",
+    "conversation",
+    "every_message",
+    "hello_vector",
+    "hub_frames",
+    "introduce",
+    "malformed_hubs",
+    "message_vectors",
+    "vectors_of",
+]
 
 Vector = dict[str, object]
 Events = Callable[[Batch], list[object]]
@@ -53,6 +64,7 @@ ID = ChannelId("127.0.0.1:7401", "lab/ticks")
 OTHER_ID = ChannelId("127.0.0.1:7401", "lab/more")
 MANAGER = Hello(name="manager", hub="00000000000000aa", address="127.0.0.1:7401")
 SINK = Hello(name="sink", hub="00000000000000bb", address="127.0.0.1:7402")
+PLOTTER = SinkHub("127.0.0.1:7402", "drop_oldest", ("printer", "plotter"), SINK.hub, 3)
 HELLO_KEYS = ("version", "minor", "features", "payload_bytes_max", "name", "hub", "address")
 
 
@@ -221,8 +233,13 @@ def ignore(reply: Message) -> None:
 
 def conversation(batch: Batch, events: Events) -> list[Vector]:
     """Return what two hubs say to each other, in order."""
+    return vectors_of(Conversation(batch), events)
+
+
+def vectors_of(conversation: Conversation, events: Events) -> list[Vector]:
+    """Let two hubs talk, and return what they say."""
     registry = Registry()
-    return [frame_vector(data, registry, events, by=by) for by, _, data in Conversation(batch).run()]
+    return [frame_vector(data, registry, events, by=by) for by, _, data in conversation.run()]
 
 
 def frame_vector(data: bytes, registry: Registry, events: Events, **about: str) -> Vector:
@@ -250,9 +267,8 @@ def hub_frames(batch: Batch, events: Events) -> list[Vector]:
 
 
 def every_message() -> Iterator[tuple[int, bool, Message]]:
-    """Yield a message of each type, with all its fields set, as a request, reply or notice."""
-    sink = SinkHub("127.0.0.1:7402", "drop_oldest", ("printer", "plotter"), SINK.hub, 3)
-    id = str(ID)
+    """Yield a message of each type, but for those about derived channels, as a request, reply or notice."""
+    sink, id = PLOTTER, str(ID)
     yield 1, False, messages.Describe("lab/ticks")
     yield 1, True, messages.Described("lab/ticks", b"\x94\x01", ["127.0.0.1:7401"], [sink])
     yield 2, False, messages.Join("lab/ticks", "sink", sink)
@@ -268,7 +284,7 @@ def every_message() -> Iterator[tuple[int, bool, Message]]:
     yield 8, False, messages.Resolve("lab/ticks")
     yield 8, True, messages.Resolved(id)
     yield 9, False, messages.Browse()
-    yield 9, True, messages.Listing([ChannelEntry("lab/ticks", id, "Tick", 1, 2)])
+    yield 9, True, messages.Listing([ChannelEntry("lab/ticks", id, "Tick", 1, 2, "lab/more")])
     yield 2**32, False, messages.Report()
     counts = ChannelCounts("lab/ticks", id, "Tick", 1, 2, 3, 4, 5, 6, 7, 8, 9, 2**33)
     yield 2**32, True, messages.Reported("manager", [counts])
@@ -277,8 +293,8 @@ def every_message() -> Iterator[tuple[int, bool, Message]]:
     yield 8, True, messages.Refused("ChannelNotFoundError", "channel `lab/ticks` not found")
 
 
-def message_vectors() -> list[Vector]:
-    payloads = [encode_message(number, message, reply=reply) for number, reply, message in every_message()]
+def message_vectors(said: Iterable[tuple[int, bool, Message]]) -> list[Vector]:
+    payloads = [encode_message(number, message, reply=reply) for number, reply, message in said]
     return [{"payload": payload.hex(), **message_of(payload)} for payload in payloads]
 
 

@@ -34,7 +34,7 @@ from echoic.formats import (
 )
 from echoic.wire import Batch, FrameKind, Hello, encode_formats, encode_frame, encode_hello
 from echoic.wire.hello import MAGIC
-from tests.golden import hubs
+from tests.golden import derived, hubs
 
 GOLDEN = Path(__file__).with_name("wire.json")
 
@@ -337,12 +337,13 @@ def vectors() -> dict[str, object]:
         "batches": [batch_vector(name, batch) for name, batch in batches.items()],
         "conversation": hubs.conversation(ticks, events_of),
         "hub_frames": hubs.hub_frames(ticks, events_of),
-        "messages": hubs.message_vectors(),
+        "derived_conversation": derived.derived_conversation(ticks, events_of),
+        "messages": hubs.message_vectors([*hubs.every_message(), *derived.derived_messages()]),
         "malformed_frames": malformed_frames(),
         "malformed_hellos": malformed_hellos(),
         "malformed_formats": malformed_formats(),
         "malformed": malformed_batches(batches),
-        "malformed_hub_frames": hubs.malformed_hubs(ticks),
+        "malformed_hub_frames": [*hubs.malformed_hubs(ticks), *derived.malformed_messages()],
     }
 
 

@@ -8,10 +8,11 @@ import typing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from echoic.channels import Concentrator, Message
-from echoic.channels.messages import decode_message, encode_message
+from echoic.channels.messages import Derive, Recipe, Step, decode_message, encode_message
 from echoic.errors import (
     EchoicError,
     LimitExceededError,
@@ -69,7 +70,7 @@ def test_a_malformed_golden_hello_is_refused(vector: dict[str, Any]) -> None:
         decode_hello(bytes.fromhex(vector["payload"]))
 
 
-@pytest.mark.parametrize("vector", [*VECTORS["conversation"], *VECTORS["hub_frames"]])
+@pytest.mark.parametrize("vector", [*VECTORS["conversation"], *VECTORS["hub_frames"], *VECTORS["derived_conversation"]])
 def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any], registry: Registry) -> None:
     (frame,) = FrameReader().receive(bytes.fromhex(vector["bytes"]))
     assert (frame.kind, frame.channel) == (vector["kind"], vector["channel"])
@@ -93,6 +94,41 @@ def test_a_golden_message_is_read_and_written_as_described(vector: dict[str, Any
 def test_the_golden_messages_are_of_every_type() -> None:
     types = {vector["message"]["type"] for vector in VECTORS["messages"]}
     assert types == {kind.__name__ for kind in typing.get_args(Message)}
+
+
+@pytest.mark.parametrize("vector", VECTORS["messages"], ids=lambda vector: vector["message"]["type"])
+def test_a_golden_message_without_its_optional_fields_is_understood(vector: dict[str, Any]) -> None:
+    number, reply, fields = msgspec.msgpack.decode(bytes.fromhex(vector["payload"]), strict=False)
+    full = decode_message(bytes.fromhex(vector["payload"])).message
+    needed = [field.name for field in msgspec.structs.fields(full) if field.required]
+    short = {"type": fields["type"], **{name: fields[name] for name in needed}}
+    understood = decode_message(msgspec.msgpack.encode([number, reply, short])).message
+    assert understood == type(full)(**{name: getattr(full, name) for name in needed})
+
+
+def test_a_recipe_needs_only_a_parent_and_code() -> None:
+    step = {"name": "", "group": "", "recipe": {"parent": "lab/ticks", "code": "1"}}
+    message = decode_message(msgspec.msgpack.encode([1, False, {"type": "Derive", "step": step}])).message
+    recipe = Recipe("lab/ticks", "1", "ecode", b"", b"", 0, (), "source")
+    assert message == Derive(Step("", "", recipe, b"", 0, 0, b""), share=True)
+
+
+def test_peers_that_know_nothing_of_derived_channels_are_understood() -> None:
+    def without(frame: Frame) -> Frame:
+        """Return a message as such a peer writes it."""
+        if frame.kind is not FrameKind.CONTROL:
+            return frame
+        number, reply, fields = msgspec.msgpack.decode(frame.payload, strict=False)
+        for name in ("lineage", "heard", "derivations", "parent"):
+            fields.pop(name, None)
+        return Frame(frame.kind, frame.channel, memoryview(msgspec.msgpack.encode([number, reply, fields])))
+
+    class Elders(hubs.Conversation):
+        def _say(self, by: str, data: bytes) -> list[Frame]:
+            return [without(frame) for frame in super()._say(by, data)]
+
+    said = hubs.vectors_of(Elders(make.samples()["ticks"]), make.events_of)
+    assert said == VECTORS["conversation"]
 
 
 @pytest.mark.parametrize("vector", named("malformed_hub_frames"))

@@ -8,7 +8,15 @@ import pytest
 
 from echoic import Array, Channel, event, float64, int64
 from echoic.channels import Policy, Trouble
-from echoic.errors import ChannelExistsError, ECodeError, EchoicError, EncodeError, FormatError, LocalError, RefusedError
+from echoic.errors import (
+    ChannelExistsError,
+    EchoicError,
+    ECodeError,
+    EncodeError,
+    FormatError,
+    LocalError,
+    RefusedError,
+)
 from tests.hub.parties import Collector, StartHub, Tick, Trade, eventually, trade
 
 LOW = "input.price < param.low"
@@ -182,7 +190,7 @@ def test_parameters_may_be_an_object_of_an_event_class(pair: tuple[Channel, Chan
     ("changes", "error", "told"),
     [
         ({"lo": 1.0}, FormatError, "no parameter `lo`; did you mean `low`"),
-        ({"low": "many"}, EncodeError, "expected `double`, got str 'many'"),
+        ({"low": "many"}, EncodeError, "expected `float64`, got str many"),
         ({"low": [1.0]}, EncodeError, "low"),
         ({"high": None}, EncodeError, "high"),
     ],

@@ -26,7 +26,7 @@ from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
-from echoic.channels.installing import answer_derivation, install, install_heard, review
+from echoic.channels.installing import answer_derivation, install, install_heard, learn, lineage_of, review
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
@@ -94,9 +94,12 @@ class Concentrator:
         self.manager: Final = Manager(address)
         self.policy: Final = policy or Policy()
         self.derivations: Final[dict[str, Derivation]] = {}
+        self.births: Final = itertools.count(1)
+        self.crowded: Final[set[Member]] = set()  # whose derivations were refused for want of room
         self.load = 0.0  # the share of a processor that they took lately
         self.neighbours: Final[dict[str, Neighbour]] = {}
         self.members: Final[dict[str, Member]] = {}
+        self.passing: Final[set[str]] = set()  # those that are open for a derivation only
         self.stirred: Final[set[str]] = set()
         self.effects: Final[list[Effect]] = []
         self._by_number: dict[int, Member] = {}
@@ -117,7 +120,13 @@ class Concentrator:
             member = Member(id, next(self._numbers), format)
             self.members[member.id] = member
             self._by_number[member.number] = member
+        self.passing.discard(member.id)
         return member
+
+    def close(self, member: Member) -> None:
+        """Forget a channel in which nobody here takes part."""
+        del self.members[member.id], self._by_number[member.number]
+        self.passing.discard(member.id)
 
     def join(self, member: Member, role: Role, answer: Answer) -> None:
         """Take part in a channel with sources or sinks; `answer` gets Joined or Refused.
@@ -140,13 +149,16 @@ class Concentrator:
             answer(Joined([]))
 
         def joined(reply: Message) -> None:
-            if isinstance(reply, Joined):
+            if isinstance(reply, Joined) and role == "sink":
+                learn(member, reply.heard)
+                settled(True)
+            elif isinstance(reply, Joined):
                 install_heard(self, member, reply.heard, lambda: attach_all(self, member, reply.sinks, settled))
             else:
                 answer(reply)
 
         arrange(member)
-        self.ask(member.manager, Join(member.name, role, hub, member.lineage), joined)
+        self.ask(member.manager, Join(member.name, role, hub, lineage_of(member)), joined)
 
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
@@ -497,6 +509,9 @@ class Concentrator:
             match message:
                 case Join(name, "sink", hub, lineage):
                     self.manager.admit(name, hub, lineage, self.ask, answer)
+                case Join(_, _, _, lineage):
+                    self.manager.adopt(lineage, self.ask)
+                    answer(self.manager.handle(message, frozenset()))
                 case Attach(channel, sink, lineage):
                     self._attach(channel, sink, lineage, answer)
                 case Detach(channel, address, subscription):

@@ -41,6 +41,7 @@ RECENT_EVENTS: Final = 1024
 TROUBLE_NS: Final = 1_000_000_000
 LONG_COST: Final = 2_000_000  # about a millisecond, for which it is worth to let other threads run
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
+SENDING_NS_PER_BATCH: Final = 7000
 PROBE_EVENTS: Final = 256
 
 
@@ -55,9 +56,11 @@ class Instance:
         "events_in",
         "events_out",
         "here",
+        "moved",
         "placed",
         "restored",
         "source",
+        "spared_ns",
         "statics",
     )
 
@@ -69,11 +72,15 @@ class Instance:
         self.here = here
         self.placed = True
         """Whether those who listen have been told where the events are derived."""
+        self.moved = not here
+        """Whether they have ever had to be told."""
         self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
+        self.spared_ns = 0.0
+        """What sending the events as they are would have cost beyond sending what was made of them, by and large."""
 
 
 class Share(msgspec.Struct, frozen=True, gc=False):
-    """Events for one derived channel: for other hubs, for sinks here, or for both."""
+    """Events for one derived channel: for other hubs, for sinks here, for both, or for nobody, with just a notice."""
 
     member: "Member"
     source: int
@@ -91,14 +98,26 @@ class Derivation:
     sends events for it as they are. At a sink's hub, which derives what is sent there like that, there is no parent.
     """
 
-    def __init__(self, hub: str, step: Step, parent: "Member | None", policy: Policy) -> None:
+    def __init__(self, hub: str, step: Step, parent: "Member | None", policy: Policy, birth: str = "") -> None:
+        """Begin without code.
+
+        Args:
+            hub: Where it is at work.
+            step: What it does.
+            parent: Whose events it takes, if their sources are here.
+            policy: The limits of the hub.
+            birth: What tells it from all others that were ever at work, here or elsewhere.
+        """
         self.hub: Final = hub
+        self._birth = birth
+        self._copies = 0
         self.step = step
         self.parent: Final = parent
         self.policy: Final = policy
         self.outlets: Final[dict[int, Member]] = {}
         self.instances: Final[dict[int, Instance]] = {}
         self.workshop: Workshop | None = None
+        self._own: Workshop | None = None
         self.ready = False
         self.waiting: list[Callable[[Refused | None], None]] = []
         """Who goes on when it is ready, or refused."""
@@ -109,10 +128,10 @@ class Derivation:
         self._told_ns = -(10**18)
         self._here = step.recipe.placement != "sink"
         self._fault = ""
-        self._probing = False
+        self._probes = 0
         self._gates: dict[int, Callable[[bytes], int]] = {}
         self._recent_faults = 0.0
-        self._reviewed = (0, 0, 0, 0)
+        self._reviewed = (0, 0, 0, 0.0)
 
     @property
     def active(self) -> bool:
@@ -181,10 +200,12 @@ class Derivation:
         if self.suspended or not self.ready:
             return
         if instance.here != self._here:
-            instance.here, instance.placed = self._here, False
+            instance.here, instance.placed, instance.moved = self._here, False, True
         raw, made = not instance.here, dict[int, Batch]()
-        if not raw or self._probing or any(needed_here(outlet) for outlet in self.outlets.values()):
-            made, self._probing = self.apply(instance, batch), False
+        if not raw or self._probes > 0 or any(needed_here(outlet) for outlet in self.outlets.values()):
+            made = self.apply(instance, batch)
+            self._probes -= batch.count
+            self._note_spared(instance, len(batch.records), made)
         for port, outlet in self.outlets.items():
             events, notice = made.get(port), self._notice(outlet, instance)
             if not raw:
@@ -193,6 +214,8 @@ class Derivation:
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
                 yield Share(outlet, instance.source, events, remote=not raw, placed=None if raw else notice)
+            elif notice is not None and not raw:  # nothing passes, but what comes next may
+                yield Share(outlet, instance.source, batch, remote=False, local=False, placed=notice)
         instance.placed = True
 
     def rejects(self, format: Format, record: bytes) -> bool:
@@ -215,33 +238,38 @@ class Derivation:
         instance.events_in += 1
         instance.bytes_in += size
         instance.bytes_saved += size * sum(len(outlet.fanout.targets) for outlet in self.outlets.values())
+        self._note_spared(instance, size, {})
 
     def _gate_for(self, format: Format) -> Callable[[bytes], int]:
         """Return what looks at a lone event; whatever is not a filter without state lets every event pass."""
         workshop, recipe = self.workshop, self.step.recipe
-        if workshop is None or workshop.statics or recipe.output or recipe.ports:
-            return _pass
+        if workshop is None or workshop.heavy or workshop.statics or recipe.output or recipe.ports:
+            return _pass  # of heavy code, the time that it takes must be known
         kernel = workshop.kernel_for(format)
         try:
-            return kernel.bind(self.step.values, bytearray(), self.policy.fuel) if kernel is not None else _pass
+            return (
+                kernel.bind(workshop.block(self.step.values), bytearray(), self.policy.fuel)
+                if kernel is not None
+                else _pass
+            )
         except EchoicError:  # the parameters do not belong to the code, which `apply` will tell
             return _pass
 
     def apply(self, instance: Instance, batch: Batch) -> dict[int, Batch]:
         """Run the code over a batch; return what comes out of each port, nothing for ports where nothing does."""
-        workshop = self.workshop
+        workshop = self.workshop or self._own_workshop()
         if workshop is None:
             return {}
         if instance.restored is not None:
             instance.statics, instance.restored = instance.restored, None
-        statics = bytearray(instance.statics)
+        statics = bytearray(instance.statics or workshop.statics)
         try:
             kernel, batch = workshop.prepared(batch)
             outcome = kernel.run(
                 batch.records,
                 _bounds_buffer(batch),
                 batch.count,
-                self.step.values,
+                workshop.block(self.step.values),
                 statics,
                 self.policy.fuel,
                 self.policy.faults_max,
@@ -251,7 +279,7 @@ class Derivation:
             self.suspend(f"it cannot take the events: {error}")
             return {}
         instance.statics = statics
-        made = self._made(outcome, batch)
+        made = self._made(outcome, batch, workshop.signature.output)
         instance.events_in += batch.count
         instance.bytes_in += len(batch.records)
         for events in made.values():
@@ -260,8 +288,17 @@ class Derivation:
         self._note_faults(outcome, batch.count)
         return made
 
-    def _made(self, outcome: Outcome, batch: Batch) -> dict[int, Batch]:
-        selected, output = outcome.selected, self.workshop.signature.output if self.workshop else None
+    def _own_workshop(self) -> Workshop | None:
+        """Return the code for sinks in this very hub, which it trusts, though it does not run the code for others."""
+        if self._own is None and any(outlet.sink is not None for outlet in self.outlets.values()):
+            try:
+                self._own = Workshop(self.step, msgspec.structs.replace(self.policy, cost_max=2**62))
+            except EchoicError as error:
+                self.suspend(f"it does not compile: {error}")
+        return self._own
+
+    def _made(self, outcome: Outcome, batch: Batch, output: Format | None) -> dict[int, Batch]:
+        selected = outcome.selected
         if not len(selected):
             return {}
         if output is not None and outcome.records is not None:
@@ -309,9 +346,9 @@ class Derivation:
     def placements(self, outlet: "Member") -> list[Placed]:
         """Return what a hub that begins to listen must be told."""
         return [
-            Placed(outlet.number, instance.source, 0, here=False)
-            for instance in self.instances.values()
-            if not instance.here
+            Placed(outlet.number, instance.source, 0, instance.here)
+            for instance in list(self.instances.values())
+            if instance.moved
         ]
 
     def review(self, now_ns: int) -> float:
@@ -321,19 +358,18 @@ class Derivation:
             now_ns,
             sum(instance.busy_ns for instance in instances),
             sum(instance.events_in for instance in instances),
-            sum(instance.bytes_in - instance.bytes_out for instance in instances),
+            sum(instance.spared_ns for instance in instances),
         )
-        elapsed_ns, busy_ns, events, spared = (
+        elapsed_ns, busy_ns, events, spared_ns = (
             after - before for after, before in zip(reviewed, self._reviewed, strict=True)
         )
         first, self._reviewed = not self._reviewed[0], reviewed
         if first:
             return 0.0
         if self.step.recipe.placement == "auto" and self.movable:
-            hubs = max((len(outlet.fanout.targets) for outlet in self.outlets.values()), default=0)
             if events >= PROBE_EVENTS:
-                self._here = busy_ns <= spared * hubs * SENDING_NS_PER_BYTE
-            self._probing = not self._here
+                self._here = busy_ns <= spared_ns
+            self._probes = 0 if self._here else PROBE_EVENTS
         return busy_ns / max(elapsed_ns, 1)
 
     def move(self, *, here: bool) -> None:
@@ -344,7 +380,7 @@ class Derivation:
         """Return the static variables of every source, as they are between two batches."""
         return {
             instance.source: bytes(instance.statics if instance.restored is None else instance.restored)
-            for instance in self.instances.values()
+            for instance in list(self.instances.values())
         }
 
     def restore(self, states: dict[int, bytes]) -> None:
@@ -394,9 +430,16 @@ class Derivation:
         sent = len(events.records) if events is not None else 0
         return (len(batch.records) - sent) * len(outlet.fanout.targets)
 
+    def _note_spared(self, instance: Instance, size: int, made: dict[int, Batch]) -> None:
+        for port, outlet in self.outlets.items():
+            events = made.get(port)
+            spared = SENDING_NS_PER_BATCH if events is None else -len(events.records) * SENDING_NS_PER_BYTE
+            instance.spared_ns += len(outlet.fanout.targets) * (size * SENDING_NS_PER_BYTE + spared)
+
     def _number_of(self, source: int) -> int:
-        """Return a number for a source that no other hub uses: it may move there, and be derived from there too."""
-        text = f"{self.hub}/{self.step.group}/{source}".encode()
+        """Return a number for a source that was never used before: it may move away and return, and counts from 0."""
+        self._copies += 1
+        text = f"{self._birth}/{self.step.group}/{source}/{self._copies}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
 

@@ -27,6 +27,7 @@ MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many wit
 DERIVED_MAX: Final = 1024  # channels derived from one
 DERIVED_BYTES_MAX: Final = 8 * 1024 * 1024  # of all recipes, so that those of a channel fit into one message
 LINEAGE_MAX: Final = 8
+VERSION_MAX: Final = 2**62  # of parameters; nobody has changed them so often
 CODE_CHARACTERS_MAX: Final = 65_536
 VALUES_BYTES_MAX: Final = 256 * 1024
 
@@ -56,6 +57,7 @@ class Directory:
     def __init__(self) -> None:
         self._channels: dict[str, ManagedChannel] = {}
         self._shared: dict[tuple[Recipe, bytes], str] = {}
+        self._tuned: set[str] = set()
 
     def create(self, name: str, format: Format | None) -> ManagedChannel:
         """Enter a channel.
@@ -81,6 +83,9 @@ class Directory:
             raise ChannelNotFoundError(f"channel `{name}` not found{nearest(name, self._channels)}")
         return channel
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._channels
+
     def remove(self, name: str) -> ManagedChannel:
         """Forget a channel.
 
@@ -96,6 +101,7 @@ class Directory:
             key = (channel.step.recipe, channel.step.values)
             if self._shared.get(key) == channel.step.group:
                 del self._shared[key]
+            self._tuned.discard(channel.step.group)
         return channel
 
     def derive(self, step: Step, *, share: bool = True) -> tuple[Step, ...]:
@@ -128,7 +134,7 @@ class Directory:
             for port in range(recipe.ports or 1)
         )
         format = Format.from_descriptor(recipe.output) if recipe.output else parent.format
-        self._check_names(one.name for one in made)
+        self._check_names(group, [one.name for one in made])
         self._make_room(parent, sum(map(_size_of, made)))
         for one in made:
             self.create(one.name, format).step = one
@@ -137,15 +143,53 @@ class Directory:
             self._shared[recipe, step.values] = group
         return made
 
-    def adopt(self, lineage: Sequence[Step]) -> None:
+    def adopt(self, lineage: Sequence[Step]) -> tuple[Step, ...]:
         """Enter derived channels that somebody takes part in, and that this book, begun anew, does not know.
+
+        Return those whose parameters are others than some had who take part. A book begun anew knows the parameters
+        from whoever comes first, and takes later ones from whoever comes after; but once they were changed here, that
+        is later than all.
 
         Raises:
             EchoicError: As `derive` does.
         """
+        changed: list[Step] = []
         for step in lineage:
-            if step.name not in self._channels:
+            channel = self._channels.get(step.name)
+            if channel is None:
                 self.derive(step, share=False)
+            elif channel.step is not None and channel.step.recipe == step.recipe:
+                changed += self._merge(channel.step, step)
+        return tuple(changed)
+
+    def outrank(self, name: str, version: int) -> tuple[Step, ...]:
+        """Let the parameters of a derived channel have a later version than others that somebody has."""
+        step = self.get(name).step
+        if step is None or not step.version <= version < VERSION_MAX:
+            return ()
+        return self._revise(step, step.values, version + 1)
+
+    def _merge(self, known: Step, told: Step) -> tuple[Step, ...]:
+        same = told.values == known.values
+        if not known.version <= told.version < VERSION_MAX or (same and told.version == known.version):
+            return ()
+        if told.version > known.version and known.group not in self._tuned:
+            _check_recipe(told)
+            return self._revise(known, told.values, told.version)
+        return self._revise(known, known.values, told.version + 1)
+
+    def _revise(self, step: Step, values: bytes, version: int) -> tuple[Step, ...]:
+        """Give a derived channel, and the others of its group, other parameters; return them."""
+        if self._shared.get((step.recipe, step.values)) == step.group:
+            del self._shared[step.recipe, step.values]
+            self._shared.setdefault((step.recipe, values), step.group)
+        revised = tuple(
+            msgspec.structs.replace(one, values=values, version=version)
+            for one in self._group(self.get(step.recipe.parent), step.group)
+        )
+        for one in revised:
+            self.get(one.name).step = one
+        return revised
 
     def tune(self, name: str, values: bytes) -> tuple[Step, ...]:
         """Replace the parameters of a derived channel; return it, and the others of its group, as they are then.
@@ -159,16 +203,8 @@ class Directory:
             raise RefusedError(f"channel `{name}` has no parameters")
         if len(values) > VALUES_BYTES_MAX:
             raise LimitExceededError(f"a parameter block has {len(values)} bytes, limit is {VALUES_BYTES_MAX}")
-        if self._shared.get((step.recipe, step.values)) == step.group:
-            del self._shared[step.recipe, step.values]
-            self._shared.setdefault((step.recipe, values), step.group)
-        tuned = tuple(
-            msgspec.structs.replace(one, values=values, version=step.version + 1)
-            for one in self._group(self.get(step.recipe.parent), step.group)
-        )
-        for one in tuned:
-            self.get(one.name).step = one
-        return tuned
+        self._tuned.add(step.group)
+        return self._revise(step, values, step.version + 1)
 
     def lineage(self, name: str) -> tuple[Step, ...]:
         """Return how a channel is derived, from the first derivation on; nothing for one that is not."""
@@ -205,6 +241,13 @@ class Directory:
         steps = [self._channels[child].step for child in parent.children] if group else []
         return tuple(step for step in steps if step is not None and step.group == group)
 
+    def _group_of(self, channel: ManagedChannel) -> list[ManagedChannel]:
+        """Return a derived channel and the others of its group; nothing if it is not there any more."""
+        if channel.step is None or self._channels.get(channel.name) is not channel:
+            return []
+        parent = self._channels[channel.step.recipe.parent]
+        return [self._channels[step.name] for step in self._group(parent, channel.step.group)]
+
     def _free_name(self, parent: str, step: Step) -> str:
         """Return a name for a derived channel: the parent's, and a few letters that tell it from others."""
         text = msgspec.msgpack.encode((step.recipe, step.values))
@@ -214,11 +257,15 @@ class Directory:
             name = f"{parent}.{hashlib.blake2b(text, digest_size=4).hexdigest()}"
         return name
 
-    def _check_names(self, names: Iterable[str]) -> None:
+    def _check_names(self, group: str, names: Sequence[str]) -> None:
         for name in names:
             check_channel_name(name)
             if name in self._channels:
                 raise ChannelExistsError(f"a channel named `{name}` exists here already")
+        for name in (group, f"{group}.0"):  # of another parent
+            known = self._channels.get(name)
+            if known is not None and known.step is not None and known.step.group == group:
+                raise ChannelExistsError(f"a channel named `{group}` is derived in another way already")
 
     def _make_room(self, parent: ManagedChannel, size: int) -> None:
         """Forget derived channels in which nobody takes part, as far as room is needed for a further one.
@@ -235,9 +282,11 @@ class Directory:
         for channel in derived:
             if len(parent.children) < DERIVED_MAX and total <= DERIVED_BYTES_MAX:
                 return
-            if channel.idle and channel.step is not None:
-                total -= _size_of(channel.step)
-                self.remove(channel.name)
+            group = self._group_of(channel)
+            if all(one.idle for one in group):
+                for one in group:
+                    total -= _size_of(one.step) if one.step is not None else 0
+                    self.remove(one.name)
         if len(parent.children) >= DERIVED_MAX or total > DERIVED_BYTES_MAX:
             raise LimitExceededError(
                 f"{len(parent.children)} channels are derived from `{parent.name}`, limit is {DERIVED_MAX}; "
@@ -308,6 +357,8 @@ def _check_recipe(step: Step) -> None:
         raise RefusedError(f"the code has {len(recipe.code)} characters, limit is {CODE_CHARACTERS_MAX}")
     if len(step.values) > VALUES_BYTES_MAX:
         raise RefusedError(f"a parameter block has {len(step.values)} bytes, limit is {VALUES_BYTES_MAX}")
+    if not 0 <= step.version < VERSION_MAX:
+        raise RefusedError(f"parameters have the version {step.version}, limit is {VERSION_MAX}")
 
 
 def _size_of(step: Step) -> int:

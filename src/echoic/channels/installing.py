@@ -49,6 +49,8 @@ __all__ = [
     "forget_source",
     "install",
     "install_heard",
+    "learn",
+    "lineage_of",
     "report_trouble",
     "review",
     "send_share",
@@ -94,21 +96,32 @@ def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: T
 
 def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], parent: Member, then: Then) -> None:
     step = lineage[-1]
+    if parent.origin is not None and parent.origin.workshop is None:
+        raise RefusedError(f"the hub at {core.address} does not run `{parent.name}`, of which `{step.name}` is derived")
     key = str(ChannelId(manager, step.group))
     derivation = core.derivations.get(key)
     if derivation is not None and derivation.step.recipe != step.recipe:  # it was removed and derived anew
         remove(core, key)
         derivation = None
-    outlet = core.open(ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input))
+    id, format = ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input)
+    _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
-        _make_room(core)
-        derivation = core.derivations[key] = Derivation(core.address, step, parent, core.policy)
+        _make_room(core, parent)
+    opened = str(id) in core.members and str(id) not in core.passing
+    outlet = core.open(id, format)
+    if not opened:
+        core.passing.add(outlet.id)
+    if derivation is None:
+        derivation = core.derivations[key] = Derivation(
+            core.address, step, parent, core.policy, f"{core.id}/{next(core.births)}"
+        )
         core.effects.append(Compile(derivation))
     derivation.outlets[step.port] = outlet
     derivation.tune(step)
     outlet.origin, outlet.lineage = derivation, tuple(lineage)
-    outlet.roles |= {"source"}
-    outlet.joined |= {"source"}
+    if "source" not in outlet.roles:  # else it may have yet to be told whom to send to
+        outlet.roles |= {"source"}
+        outlet.joined |= {"source"}
     if derivation.ready:
         derivation.arrange()
         then(None)
@@ -116,13 +129,31 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
         derivation.waiting.append(then)
 
 
-def _make_room(core: "Concentrator") -> None:
+def _check_place(outlet: Member | None, derivation: Derivation | None, parent: Member, step: Step) -> None:
+    """Refuse a step that no manager would enter.
+
+    Raises:
+        RefusedError: It has a port that its code has not, comes back to where it began, or takes another one's place.
+    """
+    if not 0 <= step.port < max(step.recipe.ports, 1):
+        raise RefusedError(f"a router with {step.recipe.ports} ports has none with the number {step.port}")
+    above: Member | None = parent
+    while above is not None:
+        if above is outlet:
+            raise RefusedError(f"channel `{step.name}` would be derived from itself")
+        above = above.origin.parent if above.origin is not None else None
+    if outlet is not None and outlet.origin not in (None, derivation):
+        raise RefusedError(f"channel `{step.name}` is derived in another way already")
+
+
+def _make_room(core: "Concentrator", parent: Member) -> None:
     """Forget a derivation that nobody listens to, if there are too many.
 
     Raises:
         RefusedError: All of them are needed, or they take too much time already.
     """
     if core.load > core.policy.load_max:
+        core.crowded.add(parent)
         raise RefusedError(
             f"derivations take {core.load:.2f} of a processor here, the hub's limit is {core.policy.load_max}"
         )
@@ -133,6 +164,7 @@ def _make_room(core: "Concentrator") -> None:
             remove(core, key)
             return
     limit = core.policy.derivations_max
+    core.crowded.add(parent)
     raise RefusedError(f"{len(core.derivations)} derivations are at work in this hub, its limit is {limit}")
 
 
@@ -166,10 +198,11 @@ def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Ref
 
 
 def remove(core: "Concentrator", key: str) -> None:
-    """Take a derivation out."""
+    """Take a derivation out, and what is derived from its events in turn."""
     derivation = core.derivations.pop(key)
     derived = {instance.source for instance in derivation.instances.values()}
-    for outlet in derivation.outlets.values():
+    outlets = list(derivation.outlets.values())
+    for outlet in outlets:
         outlet.origin = None
         if outlet.sources.keys() - derived:
             core.join(outlet, "source", ignore)  # it has sources of its own, of which the manager may not know
@@ -177,8 +210,15 @@ def remove(core: "Concentrator", key: str) -> None:
             core.leave(outlet, "source")
     for source in list(derivation.instances):
         derivation.forget(source)
+    orphans = [outlet for outlet in derivation.outlets.values() if not outlet.sources]
+    for further in [further for further, other in core.derivations.items() if other.parent in orphans]:
+        if further in core.derivations:
+            remove(core, further)
     derivation.outlets.clear()
     derivation.arrange()
+    for outlet in outlets:
+        if outlet.id in core.passing and not (outlet.sources or outlet.sink or outlet.fanout.targets or outlet.roles):
+            core.close(outlet)
 
 
 def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], then: Callable[[], None]) -> None:
@@ -197,6 +237,7 @@ def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], t
     def installed(step: Step, refused: Refused | None) -> None:
         outlet = core.members.get(str(ChannelId(member.manager, step.name)))
         if refused is None and outlet is not None:
+            outlet.lose("source")  # until the manager has said who listens, however often it must be asked
             core.join(outlet, "source", settled)
             return
         if refused is not None:
@@ -233,9 +274,11 @@ def derive(member: Member, source: int, batch: Batch, clock: Callable[[], int]) 
     """Return what is derived from the next events of a source, and from that in turn; `clock` tells nanoseconds."""
     shares: list[Share] = []
     for derivation in member.derivations:
-        began = clock()
+        instance = derivation.instance(source)
+        before, began = instance.events_in, clock()
         made = list(derivation.shares(source, batch))
-        derivation.instances[source].busy_ns += clock() - began
+        if instance.events_in != before:
+            instance.busy_ns += clock() - began
         for share in made:
             shares.append(share)
             if share.local and share.member.derivations:
@@ -285,6 +328,10 @@ def review(core: "Concentrator", now_ns: int) -> None:
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
     total = core.load = sum(loads.values())
     if total <= core.policy.load_max:
+        if len(core.derivations) < core.policy.derivations_max:  # there is room at last for what was refused
+            for member in core.crowded:
+                member.lose("source")
+            core.crowded.clear()
         return
     busiest = max(loads, key=lambda derivation: loads[derivation])
     if busiest.step.recipe.placement == "auto" and busiest.movable:
@@ -308,8 +355,7 @@ def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Tro
         case Tune(_, _, 0):
             core.manager.tune(message, core.ask, answer)
         case Tune():
-            _tune(core, message)
-            answer(Done())
+            answer(_tune(core, message))
         case Save(channel):
             answer(_saved(_origin(core, channel)))
         case Restore(channel, states):
@@ -322,17 +368,43 @@ def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Tro
             answer(Done())
 
 
-def _tune(core: "Concentrator", message: Tune) -> None:
-    """Take the parameters that the manager has decided on, wherever the code runs."""
+def _tune(core: "Concentrator", message: Tune) -> Done | Tune:
+    """Take the parameters that the manager has decided on, wherever the code runs; return later ones that are known."""
     member = core.opened(message.channel)
-    if member.lineage and message.version > member.lineage[-1].version:
-        member.lineage = (*member.lineage[:-1], _with_values(member.lineage[-1], message))
-    if member.origin is not None:
-        member.origin.tune(_with_values(member.origin.step, message))
+    known = lineage_of(member)
+    if not known:
+        return Done()
+    step = known[-1]
+    if message.version < step.version or (message.version == step.version and message.values != step.values):
+        return Tune(message.channel, step.values, step.version)
+    learn(member, (msgspec.structs.replace(step, values=message.values, version=message.version),))
+    return Done()
 
 
-def _with_values(step: Step, message: Tune) -> Step:
-    return msgspec.structs.replace(step, values=message.values, version=message.version)
+def lineage_of(member: Member) -> tuple[Step, ...]:
+    """Return how a channel is derived, with the latest parameters that are known here."""
+    steps, origin = list(member.lineage), member.origin
+    for place in reversed(range(len(steps))):
+        if origin is None:
+            break
+        steps[place] = later(steps[place], origin.step)
+        origin = origin.parent.origin if origin.parent is not None else None
+    return tuple(steps)
+
+
+def learn(member: Member, told: Sequence[Step]) -> None:
+    """Take later parameters of a derived channel, and of those that it is derived from."""
+    by_name = {step.name: step for step in told}
+    member.lineage = tuple(later(step, by_name.get(step.name, step)) for step in member.lineage)
+    if member.origin is not None and member.lineage:
+        member.origin.tune(member.lineage[-1])
+
+
+def later(known: Step, told: Step) -> Step:
+    """Return a step with the later parameters of two."""
+    if told.version <= known.version:
+        return known
+    return msgspec.structs.replace(known, values=told.values, version=told.version)
 
 
 def _origin(core: "Concentrator", channel: str) -> Derivation | None:

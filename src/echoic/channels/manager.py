@@ -35,7 +35,7 @@ from echoic.channels.messages import (
     Unregister,
 )
 from echoic.channels.name_table import NameTable
-from echoic.channels.requests import Answer
+from echoic.channels.requests import Answer, ignore
 from echoic.errors import ChannelNotFoundError, RefusedError, UnreachableError
 
 __all__ = ["Manager"]
@@ -64,8 +64,7 @@ class Manager:
                 descriptor = channel.format.descriptor if channel.format is not None else b""
                 sources, lineage = sorted(self.directory.origins(name)), self.directory.lineage(name)
                 return Described(name, descriptor, sources, list(channel.sinks.values()), lineage)
-            case Join(name, _, hub, lineage):
-                self.directory.adopt(lineage)
+            case Join(name, _, hub):
                 return Joined(self.directory.join_source(name, hub.address), self.directory.heard(name))
             case Derive(step, share):
                 return DerivedAs(self.directory.derive(step, share=share))
@@ -92,7 +91,7 @@ class Manager:
             ChannelNotFoundError: There is no such channel here.
         """
         directory = self.directory
-        directory.adopt(lineage)
+        self.adopt(lineage, ask)
         sources = directory.join_sink(name, sink)
         waiting, silent, refusals = set(sources), list[str](), list[str]()
 
@@ -105,13 +104,23 @@ class Manager:
                     problems = silent if reply.kind == UnreachableError.__name__ else refusals
                     problems.append(f"{source}: {reply.reason}")
             if not waiting:
-                answer(_admitted(silent, refusals))
+                answer(_refusal(silent, refusals) or Joined([], directory.lineage(name)))
 
         if not sources:
-            answer(Joined([]))
+            answer(Joined([], directory.lineage(name)))
         attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name))
         for source in sources:
             ask(source, attach, partial(settled, source))
+
+    def adopt(self, lineage: Sequence[Step], ask: Ask) -> None:
+        """Enter derived channels as somebody knows them who takes part, and tell whoever has other parameters.
+
+        Raises:
+            EchoicError: They cannot be entered.
+        """
+        changed = self.directory.adopt(lineage)
+        if changed:
+            self._spread(changed, ask, ignore)
 
     def tune(self, message: Tune, ask: Ask, answer: Answer) -> None:
         """Replace the parameters of a derived channel: tell everybody who runs its code, and answer when all know.
@@ -124,20 +133,33 @@ class Manager:
         step = directory.get(message.channel).step
         if step is not None and message.base not in (-1, step.version):
             raise RefusedError(f"the parameters have changed from version {message.base} to {step.version} meanwhile")
+        self._spread(directory.tune(message.channel, message.values), ask, answer)
+
+    def _spread(self, steps: Sequence[Step], ask: Ask, answer: Answer) -> None:
+        """Tell everybody who runs the code of a group its parameters, and answer when all know.
+
+        A hub that has a later version, which a book begun anew does not know of, says so: then they get one later still.
+        """
+        directory = self.directory
         orders: list[tuple[str, Tune]] = []
-        for step in directory.tune(message.channel, message.values):
+        for step in steps:
             hubs = directory.origins(step.name)
             if step.recipe.placement != "source":
                 hubs |= directory.get(step.name).sinks.keys()
             order = Tune(str(ChannelId(self.address, step.name)), step.values, step.version)
             orders += [(hub, order) for hub in sorted(hubs)]
-        waiting = len(orders)
+        waiting, latest = len(orders), -1
 
-        def settled(_: Message) -> None:  # a hub that is gone, or does not run it, need not know
-            nonlocal waiting
+        def settled(reply: Message) -> None:  # a hub that is gone, or does not run it, need not know
+            nonlocal waiting, latest
             waiting -= 1
+            latest = max(latest, reply.version if isinstance(reply, Tune) else -1)
             if not waiting:
-                answer(Done())
+                again = directory.outrank(steps[0].name, latest) if steps[0].name in directory else ()
+                if again:
+                    self._spread(again, ask, answer)
+                else:
+                    answer(Done())
 
         if not orders:
             answer(Done())
@@ -183,10 +205,10 @@ class Manager:
         return iter([key for key, confirmed in self._registrations.items() if not confirmed])
 
 
-def _admitted(silent: list[str], refusals: list[str]) -> Message:
-    """Return what a hub is told whose sinks are to receive, when all sources' hubs have answered."""
+def _refusal(silent: list[str], refusals: list[str]) -> Refused | None:
+    """Return what a hub is told whose sinks cannot hear every source."""
     if refusals:
         return Refused(RefusedError.__name__, f"not every source runs the derivation: {'; '.join(refusals)}")
     if silent:
         return Refused(UnreachableError.__name__, f"not every source can be told of a sink: {'; '.join(silent)}")
-    return Joined([])
+    return None

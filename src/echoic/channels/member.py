@@ -36,6 +36,7 @@ REPLY: Final = struct.Struct("<Q")
 POSITIONS_MAX: Final = 65_536
 FORGOTTEN: Final = POSITIONS_MAX // 16
 OWED_MAX: Final = 4096
+TURNS_MAX: Final = 64
 LINK_LOST: Final = "the link to the source was lost for too long"
 
 _failures: Final = msgspec.msgpack.Decoder(dict[str, str])
@@ -132,14 +133,18 @@ class Member:
         known = self._placed = self._placed or {}
         if placed.source not in known and len(known) >= POSITIONS_MAX:
             known.clear()
-        turns = known.get(placed.source, ((0, True),))
-        known[placed.source] = (*turns[-1:], (placed.first, placed.here))
+        turn = (placed.first, placed.here)
+        turns = known.get(placed.source, ((0, True),)) if placed.first else ()
+        position = self.positions.get(placed.source, 0)
+        past = sum(since <= position for since, _ in turns) - 1  # events that were held back may come after the notice
+        known[placed.source] = (*turns[max(past, 0) :], turn)[-TURNS_MAX:]
 
     def is_raw(self, source: int, first: int) -> bool:
         """Whether events of a source of another hub have yet to be derived."""
         if self._placed is None or source not in self._placed:
             return False
-        return not [here for since, here in self._placed[source] if since <= first][-1]
+        turns = self._placed[source]
+        return not [here for since, here in turns if since <= first or since == turns[0][0]][-1]
 
     def position(self, source: int) -> int:
         """Return the number of the next event of a source here.

@@ -211,7 +211,8 @@ class Join(_Tagged, frozen=True):
 class Joined(_Tagged, frozen=True):
     """For a source's hub: the hubs that want its events, and what is derived from its channel and has sinks.
 
-    Among the latter are channels without sinks from which others are derived; parents come first.
+    Among the latter are channels without sinks from which others are derived; parents come first. For a sink's hub: how
+    the channel is derived at present.
     """
 
     sinks: list[SinkHub]
@@ -340,7 +341,8 @@ class DerivedAs(_Tagged, frozen=True):
 class Tune(_Tagged, frozen=True):
     """Replace the parameter block of a derived channel: named by its name to the manager, by its id to others.
 
-    The manager counts the versions. A hub takes only a version that is later than the one it has.
+    The manager counts the versions. A hub takes only a version that is later than the one it has, and answers with that
+    if it is not.
     """
 
     channel: str

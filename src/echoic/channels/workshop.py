@@ -36,7 +36,7 @@ def signature_of(step: Step) -> Signature:
     return Signature(
         Format.from_descriptor(step.input).on(NATIVE),
         native_format(recipe.output),
-        Format.from_descriptor(recipe.params) if recipe.params else None,
+        native_format(recipe.params),
         recipe.ports,
         recipe.capacities,
     )
@@ -63,6 +63,20 @@ class Workshop:
         self.statics: Final = bytes(self.program.initial_statics())
         self.main: Kernel = compile_kernel(self.program, self.analysis)
         self._kernels: dict[int, Kernel | None] = {self.signature.input.token: self.main}
+        given = Format.from_descriptor(step.recipe.params) if step.recipe.params else None
+        own = self.signature.params
+        self._foreign_params = given if given is not None and own is not None and given.layout != own.layout else None
+
+    def block(self, values: bytes) -> bytes:
+        """Return a parameter block as this machine lays it out, whatever the one that sent it does.
+
+        Raises:
+            MalformedBatchError: It is not a record of its type.
+        """
+        given, own = self._foreign_params, self.signature.params
+        if given is None or own is None:
+            return values
+        return bytes(Batch(given, 1, [values], [0, len(values)] if given.variable else None).to(own).records)
 
     def prepared(self, batch: Batch) -> tuple[Kernel, Batch]:
         """Return a kernel and the batch as it takes it: as it is, if the fields that matter lie there unchanged."""
@@ -78,9 +92,14 @@ class Workshop:
             self._kernels[token] = self._compiled_for(format)
         return self._kernels[token]
 
+    @property
+    def heavy(self) -> bool:
+        """Whether an event may take long, as far as can be known."""
+        return self.analysis.cost >= HEAVY_COST or not self.analysis.bounded
+
     def refine(self) -> None:
         """Compile anew with all of the optimiser, if events take long enough to be worth it. This takes a while."""
-        if self.analysis.cost >= HEAVY_COST or not self.analysis.bounded:
+        if self.heavy:
             refined = compile_kernel(self.program, self.analysis, tier="full")
             self._kernels[self.signature.input.token] = self.main = refined
 

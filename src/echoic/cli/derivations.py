@@ -110,17 +110,21 @@ def percentage(share: float | None) -> str:
 
 def summary(counts: DerivationCounts) -> str:
     """Return what a derivation has done in one hub, in a line."""
+    if counts.suspended and not counts.events_in:
+        return _stopped(counts)
+    if counts.placement == "sink":
+        return "runs at the sinks, which are sent every event"
     if not counts.events_in:
-        return f"no events yet, runs at the {counts.placement}" if not counts.suspended else _stopped(counts)
+        return "runs at the source, no events yet"
     parts = [
         f"{counts.events_in} in",
         f"{counts.events_out} out ({percentage(counts.events_out / counts.events_in)})",
         f"{bytes_text(counts.bytes_saved)} saved",
         f"{counts.busy_ns / counts.events_in:.0f} ns per event",
-        f"runs at the {counts.placement}",
+        "runs at the source",
     ]
     if counts.faults:
-        parts.append(f"{counts.faults} faults, the last because {counts.fault}")
+        parts.append(f"{counts.faults} fault{'s' * (counts.faults != 1)}, the last because {counts.fault}")
     if counts.suspended:
         parts.append(_stopped(counts))
     return ", ".join(parts)

@@ -24,12 +24,13 @@ from echoic.cli.derivations import (
 from echoic.cli.finding import find
 from echoic.cli.meeting import attend
 from echoic.cli.rates import bytes_text
-from echoic.cli.recipes import AROUND, Around, Code, read_code
+from echoic.cli.recipes import AROUND, Around, Code, decoded_block, read_code
+from echoic.cli.rendering import as_json as as_json_line
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.survey import ask_all
 from echoic.cli.where import NOWHERE, AsJson, Text, Where
 from echoic.ecode import analyse
-from echoic.errors import ChannelNotFoundError, FormatError, UnreachableError
+from echoic.errors import ChannelExistsError, ChannelNotFoundError, FormatError, UnreachableError
 from echoic.hub import Channel, Hub
 
 __all__ = ["derive"]
@@ -147,13 +148,13 @@ class Keeper:
         It is derived anew when the channel has come back.
         """
         try:
-            sources = self._hub.describe(self.made[0].id).sources
+            described = self._hub.describe(self.made[0].id)
         except (ChannelNotFoundError, UnreachableError):
             self._derive_again()
             return None
-        mine = self.made[0].endpoints.member.lineage[-1].group
-        manager = ChannelId.parse(self.made[0].id).address
-        sample = derivation_sample(ask_all(sources, self._hub.report))
+        self._note_parameters(decoded_block(described.lineage[-1]))
+        mine, manager = described.lineage[-1].group, ChannelId.parse(self.made[0].id).address
+        sample = derivation_sample(ask_all(described.sources, self._hub.report))
         return {key: counts for key, counts in sample.items() if key[1:] == (manager, mine)}
 
     def announce(self, *, as_json: bool) -> None:
@@ -172,7 +173,7 @@ class Keeper:
             print("\n".join(map(printable, ids)), flush=True)
         first = self.made[0].name if self._place.name else ids[0]
         manager = ChannelId.parse(ids[0]).address
-        say(f"kept at {manager} for as long as '{self._name}' is; runs at its sources when somebody subscribes")
+        say(f"kept at {manager} for as long as '{self._name}' is; the code runs when somebody subscribes")
         say(f"try: echoic echo {first}; echoic info {first}; echoic top")
         self._compare_parameters()
 
@@ -181,7 +182,7 @@ class Keeper:
         if parent.format is None:
             raise FormatError(f"channel '{parent.name}' has no type, and only typed channels can be derived from")
         around = self._around
-        program = self._code.check(around.signature(parent.format))  # again, for the sake of the file's name
+        program = self._code.check(around.signature(parent.format))  # `derive` does too, but knows no file
         cost, limit = analyse(program).cost, Policy().cost_max
         if cost > limit and not self.made:
             say(f"one event may cost {cost} units; sources refuse more than {limit}, unless their policy allows it")
@@ -200,7 +201,7 @@ class Keeper:
         before = self.made[0].id
         try:
             self._derive()
-        except (ChannelNotFoundError, UnreachableError) as error:
+        except (ChannelExistsError, ChannelNotFoundError, UnreachableError) as error:
             if not self._waiting:
                 say(f"waiting for channel '{self._name}': {error}")
             self._waiting = True
@@ -208,6 +209,12 @@ class Keeper:
             self._waiting = False
             if self.made[0].id != before:
                 say(f"derived anew: {self.made[0].id}")
+
+    def _note_parameters(self, present: object | None) -> None:
+        """Remember the parameters that somebody else may have changed, for when the channel is derived anew."""
+        if present is not None and present != self._params:
+            say(f"parameters of '{self.made[0].name}' were changed: {as_json_line()(present).strip()}")
+            self._params = present
 
     def _compare_parameters(self) -> None:
         """Say so if the channel was there before, with other parameters than those given."""

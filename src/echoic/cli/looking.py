@@ -15,14 +15,14 @@ from echoic.cli.derivations import derivation_sample, summary
 from echoic.cli.finding import find
 from echoic.cli.layout import layout_of
 from echoic.cli.meeting import visit
+from echoic.cli.recipes import decoded_block
 from echoic.cli.rendering import as_json as in_json
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.survey import ask_all, survey
 from echoic.cli.tables import print_table
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.formats import Format
-from echoic.hub import Channel, Hub
-from echoic.wire import Batch
+from echoic.hub import Hub
 
 __all__ = ["info", "ls", "show_type"]
 
@@ -98,7 +98,7 @@ def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) ->
         described = hub.describe(opened.id)
         counts = _counts(hub, opened.id, described)
     if as_json:
-        derived = _derivation_as_object(opened, described, counts) if described.lineage else None
+        derived = _derivation_as_object(described, counts) if described.lineage else None
         print(json_text({**_as_object(opened.id, opened.format, described), "derivation": derived}))
         return
     kind = opened.format
@@ -107,7 +107,7 @@ def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) ->
     print(f"type:     {printable(kind.name) if kind else UNTYPED}")
     if kind is not None:
         print(f"token:    {kind.token:016x}, {kind.size} bytes{' and a variable part' if kind.variable else ''}")
-    for line in _derivation_lines(opened, described):
+    for line in _derivation_lines(described):
         print(printable(line))
     print(f"sources:  {len(described.sources)}")
     for source in described.sources:
@@ -157,7 +157,7 @@ def _counts(hub: Hub, id: str, described: Described) -> dict[str, DerivationCoun
     return {key[0]: counts for key, counts in sample.items() if key[1:] == mine}
 
 
-def _derivation_lines(channel: Channel, described: Described) -> Iterator[str]:
+def _derivation_lines(described: Described) -> Iterator[str]:
     if not described.lineage:
         return
     step = described.lineage[-1]
@@ -166,18 +166,10 @@ def _derivation_lines(channel: Channel, described: Described) -> Iterator[str]:
     for number, line in enumerate(step.recipe.code.strip().split("\n")):
         yield f"{'code:     ' if not number else '          '}{line}"
     if step.recipe.params:
-        yield f"params:   {_parameters(channel).strip()}"
+        yield f"params:   {in_json()(decoded_block(step)).strip()}"
 
 
-def _parameters(channel: Channel) -> str:
-    """Return the parameters of a derived channel as JSON."""
-    params = channel.params
-    return in_json()(Batch.of([params.values], params.format).events()[0])
-
-
-def _derivation_as_object(
-    channel: Channel, described: Described, counts: Mapping[str, DerivationCounts]
-) -> dict[str, object]:
+def _derivation_as_object(described: Described, counts: Mapping[str, DerivationCounts]) -> dict[str, object]:
     step = described.lineage[-1]
     return {
         "parent": step.recipe.parent,
@@ -186,6 +178,6 @@ def _derivation_as_object(
         "placement": step.recipe.placement,
         "port": step.port if step.recipe.ports else None,
         "ports": step.recipe.ports,
-        "params": msgspec.json.decode(_parameters(channel)) if step.recipe.params else None,
+        "params": msgspec.json.decode(in_json()(decoded_block(step))) if step.recipe.params else None,
         "hubs": {address: msgspec.to_builtins(each) for address, each in counts.items()},
     }

@@ -177,7 +177,7 @@ def _checked(value: object, format: Format) -> object:
 
 
 def _summarise(publisher: Publisher, channel: str, told: Count, *, as_json: bool) -> None:
-    id, sent = publisher.channel.id, publisher.channel.statistics().bytes_out
+    id, sent = publisher.channel.id, publisher.bytes_sent()
     if as_json:
         print(json_text({"channel": id, "events": told.events, "bytes": sent}), flush=True)
     say(f"published {told.events} event{'s' * (told.events != 1)} to {id}")

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Final
 
-from echoic.channels import ChannelId
+from echoic.channels import ChannelCounts, ChannelId
 from echoic.cli.finding import find
 from echoic.errors import ChannelExistsError, ChannelNotFoundError, EchoicError, LocalError, UnreachableError
 from echoic.formats import Format
@@ -63,10 +63,15 @@ class Publisher:
             sinks = self._hub.describe(self.channel.id).sinks
         except EchoicError:
             return self.channel.statistics().targets  # the manager is gone; those who listen still do
+        derived = sum(counts.targets for counts in self._derived())
         others = [sink for sink in sinks if sink.address != self._hub.address]
         if self.channel.statistics().targets < len(others):
-            return 0  # they have asked, and are being connected
-        return sum(max(1, len(sink.sinks)) for sink in sinks)
+            return derived  # the others have asked, and are being connected
+        return derived + sum(max(1, len(sink.sinks)) for sink in sinks)
+
+    def bytes_sent(self) -> int:
+        """Return how many bytes have left this process, of events and of what is derived from them."""
+        return self.channel.statistics().bytes_out + sum(counts.bytes_out for counts in self._derived())
 
     def await_subscribers(self, count: int, timeout: float | None = None) -> int:
         """Wait for subscribers, and return how many there are."""
@@ -79,6 +84,18 @@ class Publisher:
         """Send what has gathered, and watch the channel no more."""
         self._stopped.set()
         self._source.flush()
+
+    def _derived(self) -> list[ChannelCounts]:
+        """Return what goes through the channels that are derived from this one, directly or not, in this process."""
+        report = self._hub.report(self._hub.address)
+        found: list[ChannelCounts] = []
+        family = [self.channel.name]
+        for parent in family:
+            groups = {each.name for each in report.derivations if each.parent == parent}
+            derived = [each for each in report.channels if each.name in groups or _group(each.name) in groups]
+            found += derived
+            family += [each.name for each in derived if each.name not in family]
+        return found
 
     def _is_mine(self) -> bool:
         return ChannelId.parse(self.channel.id).address == self._hub.address
@@ -133,6 +150,12 @@ class Publisher:
             former.close()
         except EchoicError:
             return  # the next look tries again
+
+
+def _group(name: str) -> str:
+    """Return of which router a channel with this name is a port, if it is one."""
+    group, _, port = name.rpartition(".")
+    return group if port.isdecimal() else name
 
 
 def _example(name: str) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from echoic.channels import Step
 from echoic.cli.declaring import declared_type
 from echoic.cli.values import Bare, fit, parse_words
 from echoic.ecode import Program, Signature, Spelling, check, parameter_format
@@ -23,7 +24,7 @@ from echoic.errors import FormatError, LocalError
 from echoic.formats import NATIVE, Field, Format
 from echoic.wire import Batch
 
-__all__ = ["AROUND", "Around", "Code", "read_code"]
+__all__ = ["AROUND", "Around", "Code", "decoded_block", "read_code"]
 
 BLOCK: Final = "Parameters"  # as the types of parameter blocks are called
 STDIN: Final = "-"
@@ -147,6 +148,19 @@ def read_code(word: str, file: str, *, python: bool) -> Code:
     except (OSError, UnicodeDecodeError) as error:
         raise LocalError(f"cannot read {file}: {error}") from error
     return Code(text, "<stdin>" if file == STDIN else file, spelling)
+
+
+def decoded_block(step: Step) -> object | None:
+    """Return the parameters of a derived channel as an event, None if it has none.
+
+    Raises:
+        RemoteError: They contradict their type.
+    """
+    if not step.recipe.params:
+        return None
+    format = Format.from_descriptor(step.recipe.params)
+    bounds = [0, len(step.values)] if format.variable else None
+    return Batch(format, 1, [step.values], bounds).to(format).events()[0]
 
 
 def _parameter(word: str) -> tuple[str, Field, object]:

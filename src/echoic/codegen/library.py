@@ -18,7 +18,7 @@ that entry points call.
 
 Nothing may be left behind by code that was dropped, since a process compiles for as long as strangers subscribe. Three
 things would be, and are seen to here: a module's types and constants stay in LLVM's global context, so each module has
-one of its own; llvmlite closes a pass manager without freeing it (4 to 75 KB each), so `_run` frees it; and every pass
+one of its own; llvmlite closes a pass manager without freeing it (4 to 75 KB each), so `_optimise` does; and every pass
 builder leaves its callbacks behind (1.5 KB), so one is used many times, though not for ever, since it asks one more
 callback for each time it was used.
 """

@@ -57,9 +57,7 @@ def call_derived(
     """
     if not member.derivations:
         return []
-    shares = derive(member, source, batch, time.perf_counter_ns)
-    if not batch.count:
-        shares = _nothing(member, source)
+    shares = derive(member, source, batch, time.perf_counter_ns) if batch.count else _nothing(member, source)
     firsts: list[int] = []
     for share in shares:
         first, call = switchboard.call_share(share)

@@ -18,7 +18,6 @@ import msgspec
 
 from echoic.channels import ChannelId, Delivery, Derivation, Policy, Recipe, Refused, Share, Step, Workshop, build
 from echoic.ecode import parameter_format
-from echoic.formats import Format
 from echoic.testing.ledger import Ledger, check
 from echoic.wire import Batch
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from echoic.testing.simulated_hub import SimulatedHub
     from echoic.testing.simulated_system import Source, Subscription
 
-__all__ = ["PARAMETERS", "DerivedBook", "Formula", "Stream", "built", "numbers_in"]
+__all__ = ["PARAMETERS", "DerivedBook", "Formula", "Stream", "built", "numbers_in", "recipe_of"]
 
 FILTER: Final = "(input.number / param.divisor) % param.modulus == param.remainder"
 ROUTER: Final = "(input.number / param.divisor) % param.modulus - 1"
@@ -61,6 +60,13 @@ class Formula(msgspec.Struct, frozen=True):
             return []
         wanted = port + 1 if recipe.ports else self.remainder
         return [number for number in numbers if number // self.divisor % self.modulus == wanted]
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """What a derivation is given, and what passes."""
+
+    given: list[int]
+    passing: list[int]
 
 
 class Stream:
@@ -100,47 +106,39 @@ class DerivedBook:
         check(found in self._formulas[manager, step.group], f"nobody has asked for {found} - at {step.name}")
         return found
 
-    def passing(self, core: "Concentrator", subscription: "Subscription", numbers: list[int]) -> list[int] | None:
+    def expected(self, core: "Concentrator", one: "Subscription", numbers: list[int]) -> "Expected | None":
         """Return what a hub must derive for a subscription from events of a source there; None if it does not derive.
 
         A derivation that is suspended makes nothing.
         """
-        member = subscription.member
+        member, given, idle = one.member, numbers, False
         for step in member.lineage:
             derivation = core.derivations.get(str(ChannelId(member.manager, step.group)))
             if derivation is None or not derivation.ready:
                 return None
             known = self.formula(member.manager, derivation.step)
-            numbers = [] if derivation.suspended else known.passing(step.recipe, step.port, numbers)
-        return numbers
+            given, numbers = numbers, known.passing(step.recipe, step.port, numbers)
+            idle = idle or bool(derivation.suspended)
+        return Expected([], []) if idle else Expected(given, numbers)
 
-    def check_shares(
-        self, source: "Source", numbers: list[int], shares: list[Share], expected: dict["Subscription", list[int]]
-    ) -> None:
-        """Check what was derived from events of a source, and enter which subscriptions count for it.
-
-        Args:
-            source: The source.
-            numbers: Its events.
-            shares: What was derived.
-            expected: The subscriptions on which all agree, with what passes for them.
+    def check_shares(self, source: "Source", one: "Subscription", shares: list[Share], expected: "Expected") -> None:
+        """Check what was derived from events of a source for a subscription on which all agree.
 
         Raises:
             AssertionError: Something else should have been derived.
         """
-        for one, passing in expected.items():
-            mine = [share for share in shares if share.member.id == one.member.id]
-            derived = [numbers_in(share.batch) for share in mine if share.local]
-            given = [numbers_in(share.batch) for share in mine if not share.local]
-            sent = [taken for share, taken in zip(mine, map(_numbers_of, mine), strict=True) if share.remote]
-            want = [passing] if passing else []
-            check(derived in (want, []), f"{passing} pass of {numbers}, {derived} were derived for {one.member.name}")
-            if one.hub is source.hub:
-                check(derived == want, f"{passing} pass of {numbers}, a sink of {one.member.name} here gets {derived}")
-            elif given:
-                check(len(given) == 1, f"{given} are sent at once for {one.member.name}")
-            else:
-                check(sent == want, f"{passing} pass of {numbers}, {sent} are sent for {one.member.name}")
+        mine = [share for share in shares if share.member.id == one.member.id]
+        derived = [numbers_in(share.batch) for share in mine if share.local]
+        raw = [numbers_in(share.batch) for share in mine if share.remote and not share.local]
+        sent = [numbers_in(share.batch) for share in mine if share.remote]
+        passing = [expected.passing] if expected.passing else []
+        what = f"of {expected.given} in {one.member.name} {expected.passing} pass"
+        check(derived in (passing, []), f"{what}, {derived} were derived")
+        check(raw in ([expected.given], []), f"{what}, {raw} are sent as they are")
+        if one.hub is source.hub:
+            check(derived == passing, f"{what}, sinks here get {derived}")
+        elif one.hub.id in _targets(source, one):
+            check(sent == (raw or passing), f"{what}, {sent} are sent")
 
     def promise(self, source: "Source", one: "Subscription") -> None:
         """Note that a subscription in another hub counts for what a source submits from here on."""
@@ -250,8 +248,10 @@ def numbers_in(batch: Batch) -> list[int]:
     return [SAMPLE.unpack_from(records, start)[1] for start in list(batch.bounds)[:-1]]
 
 
-def _numbers_of(share: Share) -> list[int]:
-    return numbers_in(share.batch)
+def _targets(source: "Source", one: "Subscription") -> set[str]:
+    """Return the hubs to which a source's hub sends the channel of a subscription."""
+    outlet = source.hub.core.members.get(one.member.id)
+    return set(outlet.fanout.targets) if outlet is not None else set()
 
 
 @lru_cache(256)
@@ -269,7 +269,3 @@ def recipe_of(parent: str, *, router: bool, placement: str) -> Recipe:
     code, ports = (ROUTER, 2) if router else (FILTER, 0)
     return Recipe(parent, code, params=PARAMETERS.descriptor, ports=ports, placement=placement)  # type: ignore[arg-type] # one of three
 
-
-def sample_format(sample: type) -> Format:
-    """Return the type of the channels from which is derived."""
-    return Format.of(sample)

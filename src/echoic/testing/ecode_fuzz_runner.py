@@ -4,7 +4,8 @@ Native code runs on records, bounds, parameters and statics that lie flush again
 generated Python runs on plain bytes. Everything that a kernel gives or leaves behind must be the same after each of two
 batches: which events passed and where to, the faults with their places, the bytes of the output and their bounds, the
 bytes of the statics. What a transform made must also be a batch that `wire` takes. Programs without output are then
-bound, and look at the same events one by one. Some programs are compiled with all of the optimiser.
+bound, and look at the same events one by one. Some programs are compiled with all of the optimiser, some also for input
+that lies in columns.
 
 NaN is the one value that has many spellings, and which of them an operation makes is the processor's business; so two
 NaNs in the same place of a floating field are the same.
@@ -13,17 +14,18 @@ NaNs in the same place of a floating field are the same.
 import itertools
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from echoic.ecode.analysis import analyse
+from echoic.ecode.analysis import Analysis, analyse
 from echoic.ecode.compiling import check
 from echoic.ecode.generated_python import PythonKernel, compile_python
 from echoic.ecode.kernel import Kernel, Outcome
-from echoic.ecode.native import NativeKernel, compile_native
+from echoic.ecode.native import Column, NativeKernel, compile_native
 from echoic.ecode.program import Program
-from echoic.errors import EchoicError, ECodeError, MalformedBatchError
+from echoic.errors import CodegenError, EchoicError, ECodeError, MalformedBatchError
 from echoic.formats import Field, Format, Kind
 from echoic.testing.ecode_fuzz_programs import Case
 from echoic.testing.ecode_fuzz_types import Events
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Rig", "Tally", "Verdict"]
 
 NAN: Final = {4: struct.pack("=f", math.nan), 8: struct.pack("=d", math.nan)}
+COLUMNS_EVERY: Final = 3  # of those whose records can be looked at as columns, one of so many is
 FULL_EVERY: Final = 7  # one program of so many is compiled with all of the optimiser
 LETTERS: Final = {4: "f", 8: "d"}
 
@@ -99,9 +102,10 @@ class Rig:
                 return Verdict(tally, f"batch {number}: {difference}")
             if isinstance(plain, Outcome):
                 _count(plain, tally)
-        if case.signature.output is None:
-            return Verdict(tally, self._bound_difference(native, twin, case))
-        return Verdict(tally)
+        difference = self._bound_difference(native, twin, case) if case.signature.output is None else ""
+        if not difference and case.seed % COLUMNS_EVERY == 0 and _can_be_columns(case):
+            difference = self._columns_difference(program, analysis, twin, case)
+        return Verdict(tally, difference)
 
     def _run_guarded(self, kernel: NativeKernel, case: Case, number: int, statics: memoryview) -> "Outcome | str":
         """Run native code; the first batch lies flush against what follows, the second against what is before."""
@@ -110,6 +114,22 @@ class Rig:
         bounds = None if events.bounds is None else self._bounds.place(events.bounds, at_start=at_start)
         params = self._params.place(case.params[number])
         return _run(kernel, case, events.count, records, bounds, params, statics)
+
+    def _columns_difference(self, program: Program, analysis: Analysis, twin: PythonKernel, case: Case) -> str:
+        """Return in what a kernel differs that finds the fields of the first batch in columns: views of its records."""
+        try:
+            native = compile_native(program, analysis, layout="columns")
+        except CodegenError:
+            return ""  # not every type can lie in columns
+        events, size = case.batches[0], case.signature.input.size
+        records = self._records.place(events.records)
+        columns = {path: Column(records[_offset(case.signature.input, path) :], size) for path in native.columns}
+        statics = program.initial_statics()
+        fast = native.run_columns(columns, events.count, case.params[0], statics, case.fuel, case.faults_max)
+        plain_statics = program.initial_statics()
+        plain = _run_plainly(twin, case, 0, plain_statics)
+        difference = _difference(case, fast, plain) or _statics_difference(program, memoryview(statics), plain_statics)
+        return f"in columns: {difference}" if difference else ""
 
     def _bound_difference(self, native: NativeKernel, twin: PythonKernel, case: Case) -> str:
         """Return in what bound kernels differ that look at the events of the first batch one by one."""
@@ -125,6 +145,23 @@ class Rig:
             if left != right:
                 return f"event {number} alone: native {left}, Python {right}"
         return _statics_difference(program, fast_statics, plain_statics)
+
+
+def _can_be_columns(case: Case) -> bool:
+    """Tell whether the first batch can be looked at as columns: fixed records of this machine, all of them there."""
+    given, events = case.signature.input, case.batches[0]
+    whole = len(events.records) == events.count * given.size and len(case.params[0]) == _size(case.signature.params)
+    return whole and not given.variable and given.byte_order == sys.byteorder
+
+
+def _size(format: Format | None) -> int:
+    return 0 if format is None else format.size
+
+
+def _offset(format: Format, path: tuple[str, ...]) -> int:
+    """Return where a field lies in the fixed part."""
+    first = format.by_name[path[0]]
+    return first.offset + (_offset(first.record, path[1:]) if first.record is not None and len(path) > 1 else 0)
 
 
 def _run_plainly(kernel: Kernel, case: Case, number: int, statics: bytearray) -> "Outcome | str":

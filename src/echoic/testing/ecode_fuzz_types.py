@@ -60,6 +60,7 @@ FLOATS: Final = (
     math.nan,
 )
 WORDS: Final = (b"", b"a", b"IBM", b"SUNW", b"a\0b", b"\xff\xfe", b"exactly8", b"somewhat longer than the others")
+LONG_WORDS: Final = (b"x" * 256, b"x" * 1000, b"y" * 1000, b"x" * 9000)  # enough to burn fuel when they are compared
 BOUNDARIES: Final = (0, 1, 2, 7, 8, 16, 255, 4096, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFF8, 0xFFFFFFFF)
 
 
@@ -154,7 +155,8 @@ class TypeMaker:
             return [*sizing, Field(name, Kind.RECORD, record.size, dimensions=dimensions, record=record)]
         if not written and random.random() < 0.15:
             return [*sizing, Field(name, Kind.STRING, 8, dimensions=dimensions)]
-        return [*sizing, self._number(name, dimensions)]
+        fellow = [self._number(self._name(), dimensions)] if random.random() < 0.2 else []
+        return [*sizing, self._number(name, dimensions), *fellow]
 
     def _nested(
         self, architecture: Architecture, nesting: int, *, variable: bool, written: bool, dynamic: bool
@@ -281,7 +283,7 @@ class RecordMaker:
         self._slots.append(at)
         if self._random.random() < 0.15:
             return
-        text = self._random.choice(WORDS)
+        text = self._random.choice(WORDS if self._random.random() < 0.97 else LONG_WORDS)
         self._set_slot(at, len(self._data), len(text))
         self._data += text + (b"\0" if field.kind is Kind.STRING else b"")
 

@@ -21,13 +21,14 @@ from echoic.channels import (
     Greeting,
     Member,
     Missed,
+    Policy,
     Refused,
     Troubled,
     Workshop,
-    build,
     compiled,
 )
 from echoic.errors import EchoicError, UnreachableError
+from echoic.testing.derived_book import built
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
 
@@ -49,6 +50,9 @@ class HubEvents(Protocol):
 
     def ended(self, hub: "SimulatedHub", member: Member) -> None:
         """A hub sends no more to the sinks of a channel."""
+
+    def troubled(self, hub: "SimulatedHub", troubled: Troubled) -> None:
+        """A derivation is in trouble somewhere."""
 
     def forgotten(self, hub: "SimulatedHub", other: str) -> None:
         """A hub has given another up."""
@@ -82,8 +86,9 @@ class SimulatedHub:
         *,
         freezes: bool = False,
         untold_bytes_max: int = 32 * 1024 * 1024,
+        policy: Policy | None = None,
     ) -> None:
-        self.core: Final = Concentrator(id, address, id, untold_bytes_max=untold_bytes_max)
+        self.core: Final = Concentrator(id, address, id, policy=policy, untold_bytes_max=untold_bytes_max)
         self.id: Final = id
         self.address = address
         self.alive = True
@@ -181,14 +186,16 @@ class SimulatedHub:
                 self._drop(self._links.pop(hub, None))
                 self._events.forgotten(self, hub)
             case Compile(derivation):
-                built = build(derivation)
-                self._clock.after(self._random.randrange(COMPILE_NS), lambda: self._compiled(derivation, built))
-            case Troubled(_, trouble):
-                self._note(f"hears of trouble at {trouble.hub}: {trouble.text}")
+                made = built(derivation.step, derivation.policy)
+                self._clock.after(self._random.randrange(COMPILE_NS), lambda: self._compiled(derivation, made))
+            case Troubled():
+                self._events.troubled(self, effect)
 
-    def _compiled(self, derivation: Derivation, built: Workshop | Refused | None) -> None:
-        if self.alive:
-            self.do(lambda core: compiled(core, derivation, built))
+    def _compiled(self, derivation: Derivation, made: Workshop | Refused | None) -> None:
+        if self.alive and self.frozen:
+            self._clock.after(self.frozen_until_ns - self._clock.now_ns, lambda: self._compiled(derivation, made))
+        elif self.alive:
+            self.do(lambda core: compiled(core, derivation, made))
 
     def _pump(self, hub: str) -> None:
         """Write what waits for a neighbour."""

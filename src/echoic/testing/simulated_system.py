@@ -12,12 +12,32 @@ from typing import Final
 
 import msgspec
 
-from echoic.channels import Call, ChannelId, Concentrator, Delivery, Member, Missed, SinkHub, Slow, ignore
+from echoic.channels import (
+    Call,
+    ChannelId,
+    Concentrator,
+    Delivery,
+    Member,
+    Missed,
+    Policy,
+    Share,
+    SinkHub,
+    Slow,
+    Step,
+    Troubled,
+    congested,
+    forget_source,
+    ignore,
+    report_trouble,
+    send_share,
+)
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
 from echoic.channels.runs import SourceRun, submit_runs
-from echoic.formats import event
+from echoic.errors import ChannelNotFoundError
+from echoic.formats import Format, event
 from echoic.testing.ledger import Ledger, check
 from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.simulated_deriving import Deriving
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.wire import Batch
 
@@ -27,6 +47,8 @@ TRACE_LINES: Final = 60
 PROGRESS_NS: Final = 10 * SECOND
 CALL_SHARE: Final = 0.04
 TOGETHER_SHARE: Final = 0.2
+RACE_NS: Final = 30 * MILLISECOND
+PROGRESS_EVENTS: Final = 14  # enough for one of them to pass whatever is derived
 
 
 @event
@@ -52,6 +74,15 @@ class SimulationReport(msgspec.Struct, frozen=True):
     calls: int
     faults: dict[str, int]
     trace: int
+    derived: int = 0
+    """How many channels were derived."""
+    derived_delivered: int = 0
+    """Events of derived channels that sinks got, here derived by themselves or in the source's hub."""
+    derived_missing: int = 0
+    raw: int = 0
+    """Events that were sent to sinks as they are, to be derived there."""
+    tuned: int = 0
+    """Changes of parameters that were confirmed."""
 
 
 class Source:
@@ -64,6 +95,8 @@ class Source:
         self.pause_ns: Final = pause_ns
         self.load: Final = load
         self.open = True
+        self.busy = False
+        """Whether something is being derived of it, which nothing of it may overtake."""
 
     @property
     def living(self) -> bool:
@@ -88,6 +121,29 @@ class Subscription:
         """Whether events can still be expected to arrive there."""
         return self.open and self.hub.alive
 
+    @property
+    def derived(self) -> bool:
+        """Whether it is to a derived channel."""
+        return bool(self.member.lineage)
+
+    @property
+    def root(self) -> str:
+        """The id of the channel whose sources it hears."""
+        lineage = self.member.lineage
+        return str(ChannelId(self.member.manager, lineage[0].recipe.parent)) if lineage else self.member.id
+
+
+class _PendingCall(msgspec.Struct, frozen=True, eq=False):
+    """A synchronous event, and who must have handled it when all have answered."""
+
+    source: Source
+    number: int
+    ledger: Ledger
+    line: int
+    first: int
+    call: Call
+    heard: list[Subscription]
+
 
 class SimulatedSystem:
     """Hubs, what their programs do, what breaks, and the book in which it is checked."""
@@ -104,28 +160,32 @@ class SimulatedSystem:
         self.faults: Final[Counter[str]] = Counter()
         self.calls = 0
         self.quiet = False
+        self.derived: Final = Deriving(self)
+        self.race_share = 0.0
+        """How often something else happens between deriving and sending."""
         self._options = {"freezes": freezes, "untold_bytes_max": untold_bytes_max}
         self._untold_bytes_max = untold_bytes_max
-        self._managed: dict[str, list[tuple[str, str]]] = {}
-        self._given_up: set[tuple[str, str]] = set()
-        self._waiting_calls: list[tuple[SimulatedHub, int, int, int, Call, list[Subscription]]] = []
+        self._managed: dict[str, list[tuple[str, str, Format | None]]] = {}
+        self._given_up: dict[tuple[str, str], int] = {}
+        self._waiting_calls: list[_PendingCall] = []
         self._trace: deque[str] = deque(maxlen=TRACE_LINES)
         self._digest = 0
         self._largest_bytes = 1000
 
-    def add_hub(self, address: str = "") -> SimulatedHub:
+    def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
         """Start a hub, at an address at which another may have crashed."""
         number = len(self.hubs)
         id = f"{self.random.getrandbits(32):08x}-{number}"
-        hub = SimulatedHub(id, address or f"hub{number}:7401", self.network, self, **self._options)  # type: ignore[arg-type] # by name
+        hub = SimulatedHub(id, address or f"hub{number}:7401", self.network, self, policy=policy, **self._options)  # type: ignore[arg-type] # by name
         self.hubs.append(hub)
         self.note(f"{id}: starts at {hub.address}")
         return hub
 
-    def create(self, hub: SimulatedHub, name: str, server: str = "") -> ChannelId:
+    def create(self, hub: SimulatedHub, name: str, server: str = "", declared: object | None = None) -> ChannelId:
         """Let a hub manage a channel, and register it at a name server."""
-        hub.core.manager.directory.create(name, None)
-        self._managed.setdefault(hub.address, []).append((name, server))
+        format = Format.of(declared) if declared is not None else None
+        hub.core.manager.directory.create(name, format)
+        self._managed.setdefault(hub.address, []).append((name, server, format))
         self._register(hub, name, server)
         return ChannelId(hub.address, name)
 
@@ -142,17 +202,28 @@ class SimulatedSystem:
         return source
 
     def unpublish(self, source: Source) -> None:
-        """Close a source."""
+        """Close a source, when nothing is being derived of it."""
         source.open = False
-        member, core = source.member, source.hub.core
-        self.note(f"{source.hub.id}: closes source {source.number}")
-        del member.sources[source.number]
-        if not member.sources:
-            source.hub.do(lambda _: core.leave(member, "source"))
+        if source.busy:
+            self.run_soon(MILLISECOND, lambda: self.unpublish(source))
+            return
+        member, number = source.member, source.number
+        self.note(f"{source.hub.id}: closes source {number}")
 
-    def subscribe(self, hub: SimulatedHub, id: ChannelId, slow: Slow = "block", handle_ns: int = 0) -> Subscription:
-        """Subscribe at a hub, which must not be subscribed."""
+        def close(core: Concentrator) -> None:
+            if len(member.sources) == 1:
+                core.leave(member, "source")
+            member.end(number)
+            forget_source(core, member, number)
+
+        source.hub.do(close)
+
+    def subscribe(
+        self, hub: SimulatedHub, id: ChannelId, slow: Slow = "block", handle_ns: int = 0, lineage: tuple[Step, ...] = ()
+    ) -> Subscription:
+        """Subscribe at a hub, which must not be subscribed; `lineage` is how a derived channel is opened there."""
         member = hub.core.open(id, None)
+        member.lineage = lineage or member.lineage
         subscription = Subscription(len(self.subscriptions) + 1, hub, member, slow, handle_ns)
         self.subscriptions.append(subscription)
         member.sink = SinkHub(hub.address, slow, (f"sink {subscription.number}",))
@@ -169,13 +240,32 @@ class SimulatedSystem:
     def submit(self, source: Source, count: int = 1) -> bool:
         """Submit events, if no sink that wants all of them is in the way; return whether that was so."""
         core, member = source.hub.core, source.member
-        if core.blocked(member):
+        if source.busy or congested(core, member):
             return False
         self._promise(source)
         batch = self._batch(source, count)
-        self.ledger.submit(source.number, count)
-        source.hub.do(lambda _: core.submit(member, source.number, batch))
+        shares = self.derived.made_of(source, batch)
+        if not shares or self.random.random() >= self.race_share:
+            self._send(source, batch, shares)
+        else:
+            source.busy = True
+            self.run_soon(self.random.randrange(RACE_NS), lambda: self._send(source, batch, shares))
         return True
+
+    def _send(self, source: Source, batch: Batch, shares: Sequence[Share]) -> None:
+        """Send events, and what was derived from them."""
+        source.busy = False
+        if not source.hub.alive:
+            return
+        self.ledger.submit(source.number, batch.count)
+
+        def send(core: Concentrator) -> None:
+            core.submit(source.member, source.number, batch)
+            for share in shares:
+                self.derived.sent(source, share, send_share(core, share))
+            report_trouble(core, source.member)
+
+        source.hub.do(send)
 
     def submit_together(self, sources: Sequence[Source], count: int = 1) -> bool:
         """Submit events of several sources of one hub in one frame, if that can be; return whether it could."""
@@ -195,27 +285,48 @@ class SimulatedSystem:
         """Submit a synchronous event."""
         self._promise(source)
         core, member, first = source.hub.core, source.member, source.member.sources[source.number]
-        heard = [one for one in self.subscriptions if one.living and one.member.id == member.id]
         batch = self._batch(source, 1)
+        shares = self.derived.made_of(source, batch)
         self.ledger.submit(source.number, 1)
         made: list[tuple[int, Call]] = []
         source.hub.do(lambda _: made.append(core.call(member, source.number, batch)))
-        number, call = made[0]
-        heard = [one for one in heard if one.hub.id in call.waiting]
-        self._waiting_calls.append((source.hub, number, source.number, first, call, heard))
+        self._await(source, made[0], member, (self.ledger, source.number, first))
+        for share in shares:
+            self._call_share(source, share)
+        source.hub.do(lambda core: report_trouble(core, member))
         self.calls += 1
-        return call
+        return made[0][1]
+
+    def _call_share(self, source: Source, share: Share) -> None:
+        """Send what was derived from a synchronous event."""
+        made: list[tuple[int, Call]] = []
+
+        def call(core: Concentrator) -> None:
+            first = send_share(core, msgspec.structs.replace(share, remote=False))
+            if share.remote:
+                made.append(core.call(share.member, share.source, share.batch))
+            stream = self.derived.sent(source, share, first)
+            for one in made:
+                self._await(source, one, share.member, (self.derived.book.ledger, stream.number, first))
+
+        source.hub.do(call)
+
+    def _await(self, source: Source, made: tuple[int, Call], member: Member, event: tuple[Ledger, int, int]) -> None:
+        number, call = made
+        heard = [one for one in self.subscriptions if one.living and one.member.id == member.id]
+        heard = [one for one in heard if one.hub.id in call.waiting]
+        self._waiting_calls.append(_PendingCall(source, number, *event, call, heard))
 
     def crash(self, hub: SimulatedHub) -> None:
         """Let a hub vanish."""
         self.note(f"{hub.id}: crashes")
         self.network.crash(hub)
 
-    def restart(self, address: str) -> SimulatedHub:
+    def restart(self, address: str, policy: Policy | None = None) -> SimulatedHub:
         """Start a hub where one has crashed; it creates its channels again."""
-        hub = self.add_hub(address)
-        for name, server in self._managed.get(address, []):
-            hub.core.manager.directory.create(name, None)
+        hub = self.add_hub(address, policy)
+        for name, server, format in self._managed.get(address, []):
+            hub.core.manager.directory.create(name, format)
             self._register(hub, name, server)
         return hub
 
@@ -260,6 +371,7 @@ class SimulatedSystem:
                 for target in member.fanout.targets.values():
                     check(target.parked_bytes <= PARKED_BYTES_MAX + self._largest_bytes, "too much is parked")
                     check(target.credit <= CREDIT_BYTES, "credit was granted that was never spent")
+        self.derived.check_bounds()
 
     def check_settled(self) -> None:
         """Check that everything promised to the living has come, and nothing is waited for.
@@ -274,8 +386,9 @@ class SimulatedSystem:
                     f"source {number} has submitted {self.ledger.submitted[number]} events, subscription "
                     f"{subscription} is promised those from {line.promised} on and waits for {line.next}",
                 )
-        for hub, number, _, _, call, _ in self._waiting_calls:
-            check(not (hub.alive and call.waiting), f"call {number} of {hub.id} was never answered")
+        for made in self._waiting_calls:
+            hub = made.source.hub
+            check(not (hub.alive and made.call.waiting), f"call {made.number} of {hub.id} was never answered")
         for source in self.sources:
             for target in source.member.fanout.targets.values() if source.living else ():
                 wanted = any(
@@ -285,9 +398,11 @@ class SimulatedSystem:
                 )
                 check(wanted, f"{source.hub.id} sends source {source.number} to {target.hub}, which does not want it")
         for hub in self.hubs:
-            left = len(hub.core.requests) if hub.alive else 0
+            refused = any(any(member.lacking()) for other in self.hubs for member in other.core.members.values())
+            left = len(hub.core.requests) if hub.alive and not refused else 0  # who is refused asks again and again
             check(not left, f"{left} requests of {hub.id} were never answered")
             check(not (hub.alive and len(hub.core.search)), f"{hub.id} looks for a hub for ever")
+        self.derived.check_settled()
 
     def check_progress(self) -> None:
         """Check that the next event of every living source reaches every living sink in time.
@@ -299,18 +414,19 @@ class SimulatedSystem:
             (source, subscription)
             for source in self.sources
             for subscription in self.subscriptions
-            if source.living and subscription.living
-            if source.member.id == subscription.member.id and source.hub is not subscription.hub
+            if source.living and subscription.living and self._progresses(source, subscription)
         ]
         before = {pair: self._heard(*pair) for pair in pairs}
         for _ in range(20):
             for source in self.sources:
                 if source.living:
-                    self.submit(source)
+                    self.submit(source, PROGRESS_EVENTS if self.derived.channels else 1)
             self.run(PROGRESS_NS // 20)
         for source, subscription in pairs:
             check(
-                not subscription.living or self._heard(source, subscription) > before[source, subscription],
+                not subscription.living
+                or not self._progresses(source, subscription)
+                or self._heard(source, subscription) > before[source, subscription],
                 f"nothing of source {source.number} at {source.hub.id} has reached subscription {subscription.number} "
                 f"at {subscription.hub.id} within {PROGRESS_NS // SECOND} s after healing",
             )
@@ -330,6 +446,11 @@ class SimulatedSystem:
             self.calls,
             dict(sorted(self.faults.items())),
             self._digest,
+            len(self.derived.channels),
+            self.derived.book.passed,
+            sum(line.missing for line in self.derived.book.ledger.lines.values()),
+            self.derived.book.raw_events,
+            sum(one.confirmed_ns >= 0 for one in self.derived.tunings),
         )
 
     def explain(self, problem: object) -> str:
@@ -338,33 +459,42 @@ class SimulatedSystem:
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
         """Enter events that have arrived, and let their sinks handle them in their time."""
-        subscription = self._subscription(hub, delivery.member)
+        subscription = self.subscription(hub, delivery.member)
         if subscription is None:
             self.run_soon(0, lambda: hub.finish(delivery))
             return
-        samples = delivery.batch.to(Sample).events() if delivery.size < 2000 else []
-        numbers = [(sample.source, sample.number) for sample in samples if isinstance(sample, Sample)]
-        check(numbers == [(delivery.source, delivery.first + n) for n in range(len(numbers))], "an event was changed")
-        self.ledger.deliver(delivery.source, subscription.number, delivery.first, delivery.batch.count)
+        if subscription.derived:
+            self.derived.arrived(hub, subscription, delivery)
+        else:
+            self._arrived(subscription, delivery)
         self._count(delivery.source, delivery.first)
         stuck_ns = max(0, subscription.stuck_until_ns - self.clock.now_ns)
         self.run_soon(stuck_ns + self.random.randrange(subscription.handle_ns + 1), lambda: hub.finish(delivery))
 
+    def _arrived(self, subscription: Subscription, delivery: Delivery) -> None:
+        samples = delivery.batch.to(Sample).events() if delivery.size < 2000 else []
+        numbers = [(sample.source, sample.number) for sample in samples if isinstance(sample, Sample)]
+        check(numbers == [(delivery.source, delivery.first + n) for n in range(len(numbers))], "an event was changed")
+        self.ledger.deliver(delivery.source, subscription.number, delivery.first, delivery.batch.count)
+
     def missed(self, hub: SimulatedHub, missed: Missed) -> None:
         """Enter events that were reported missing."""
-        subscription, gap = self._subscription(hub, missed.member), missed.gap
+        subscription, gap = self.subscription(hub, missed.member), missed.gap
         if subscription is None:
             return
         self.note(f"{hub.id}: misses {gap.first} to {gap.last} of source {gap.source}: {gap.reason}")
-        self.ledger.miss(gap.source, subscription.number, gap.first, gap.last)
-        origin = self.sources[gap.source - 1].hub
-        excuses = {(hub.id, origin.id), (origin.id, hub.id), (origin.id, hub.address)} & self._given_up
+        if subscription.derived:
+            origin = self.derived.missed(subscription, gap).hub
+        else:
+            self.ledger.miss(gap.source, subscription.number, gap.first, gap.last)
+            origin = self.sources[gap.source - 1].hub
+        excuses = {(hub.id, origin.id), (origin.id, hub.id), (origin.id, hub.address)} & self._given_up.keys()
         excused = bool(excuses) or subscription.slow != "block"
         check(excused, "a sink that wants every event has lost some without need")
 
     def ended(self, hub: SimulatedHub, member: Member) -> None:
         """Cancel a subscription that is sent no more, as the hub does, and subscribe again."""
-        subscription = self._subscription(hub, member)
+        subscription = self.subscription(hub, member)
         if subscription is None:
             return
         check(subscription.slow == "disconnect", "a sink that did not ask for it was cut off")
@@ -373,19 +503,31 @@ class SimulatedSystem:
         id = ChannelId.parse(member.id)
 
         def again() -> None:
-            if hub.alive and self._subscription(hub, member) is None:
+            if hub.alive and self.subscription(hub, member) is None:
                 self.subscribe(hub, id, "disconnect", subscription.handle_ns)
 
         self.run_soon(self.random.randrange(3 * SECOND), again)
 
+    def troubled(self, hub: SimulatedHub, troubled: Troubled) -> None:
+        """Note that sinks have been told of trouble."""
+        subscription, trouble = self.subscription(hub, troubled.member), troubled.trouble
+        self.note(f"{hub.id}: hears of trouble at {trouble.hub} with {troubled.member.name}: {trouble.text}")
+        if subscription is not None:
+            self.derived.told.add((subscription.number, trouble.hub))
+
     def forgotten(self, hub: SimulatedHub, other: str) -> None:
         """Note that a hub has given another up, which excuses gaps between them."""
-        self._given_up.add((hub.id, other))
+        self._given_up[hub.id, other] = self.clock.now_ns
         self.faults["given up"] += 1
 
     def unreached(self, hub: SimulatedHub, address: str) -> None:
         """Note that a hub could not connect to another, which excuses gaps between them."""
-        self._given_up.add((hub.id, address))
+        self._given_up[hub.id, address] = self.clock.now_ns
+
+    def strangers_since(self, one: SimulatedHub, other: SimulatedHub, since_ns: int) -> bool:
+        """Whether one of two hubs has given the other up, or could not connect to it, since a certain moment."""
+        pairs = {(one.id, other.id), (other.id, one.id), (one.id, other.address), (other.id, one.address)}
+        return any(self._given_up.get(pair, -1) >= since_ns for pair in pairs)
 
     def note(self, text: str) -> None:
         """Write down what happened, and make it part of what two runs of a seed must have in common."""
@@ -396,16 +538,17 @@ class SimulatedSystem:
 
     def finish_calls(self) -> None:
         """Check the calls that are answered: whoever did not fail has handled the event."""
-        for hub, number, source, first, call, heard in self._waiting_calls[:]:
-            if call.waiting or not hub.alive:
+        for made in self._waiting_calls[:]:
+            hub = made.source.hub
+            if made.call.waiting or not hub.alive:
                 continue
-            failed = " ".join(call.failures)
-            for one in heard:
+            failed = " ".join(made.call.failures)
+            for one in made.heard:
                 if one.living and one.hub.address not in failed:
-                    handled = self.ledger.has_handled(source, one.number, first)
-                    check(handled, f"call {number} of {hub.id} was answered, but not handled by {one.number}")
-            hub.core.forget_call(number)
-            self._waiting_calls.remove((hub, number, source, first, call, heard))
+                    handled = made.ledger.has_handled(made.line, one.number, made.first)
+                    check(handled, f"call {made.number} of {hub.id} was answered, but not handled by {one.number}")
+            hub.core.forget_call(made.number)
+            self._waiting_calls.remove(made)
 
     def _count(self, source: int, first: int) -> None:
         self._digest = (self._digest * 1_000_003 ^ source ^ first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
@@ -424,11 +567,11 @@ class SimulatedSystem:
         if self.quiet or source.hub.frozen:
             pass
         elif "source" in source.member.joined or source.number in self.ledger.submitted:
-            waiting = any(other == source.number for _, _, other, _, _, _ in self._waiting_calls)
+            waiting = any(made.source is source for made in self._waiting_calls)
             chance = self.random.random()
-            if chance < CALL_SHARE and not waiting:
+            if chance < CALL_SHARE and not waiting and not source.busy:
                 self.call(source)
-            elif chance > 1 - TOGETHER_SHARE and self.submit_together(self._companions(source)):
+            elif chance > 1 - TOGETHER_SHARE and not source.busy and self.submit_together(self._companions(source)):
                 pass
             else:
                 self.submit(source, self.random.choice((1, 1, 2, 3)))
@@ -440,7 +583,7 @@ class SimulatedSystem:
         return [
             other
             for other in self.sources
-            if other.living and other.hub is source.hub and (other is source or other.number in self.ledger.submitted)
+            if other.living and not other.busy and other.hub is source.hub and (other is source or other.number in self.ledger.submitted)
         ]
 
     def _promise(self, source: Source) -> None:
@@ -451,30 +594,41 @@ class SimulatedSystem:
         """
         for one in self.subscriptions:
             elsewhere = one.living and one.member.id == source.member.id and one.hub is not source.hub
-            if elsewhere and self._agreed(source, one):
+            if elsewhere and self.agreed(source, one):
                 self.ledger.promise(source.number, one.number)
 
-    def _agreed(self, source: Source, one: Subscription) -> bool:
-        if "source" not in source.member.joined or "sink" not in one.member.joined:
+    def agreed(self, source: Source, one: Subscription) -> bool:
+        """Whether both ends and the manager agree that a subscription is to hear a source."""
+        if "source" not in source.member.joined or "sink" not in one.member.joined or one.root != source.member.id:
             return False
         for hub in self.hubs:
             if hub.alive and hub.address == source.member.manager:
-                channel = hub.core.manager.directory.get(source.member.name)
-                sink = channel.sinks.get(one.hub.address)
+                directory = hub.core.manager.directory
+                try:
+                    sink = directory.get(one.member.name).sinks.get(one.hub.address)
+                except ChannelNotFoundError:
+                    return False
                 wish = (one.hub.id, one.member.subscription)
-                return (
-                    source.hub.address in channel.sources and sink is not None and wish == (sink.hub, sink.subscription)
-                )
+                entered = source.hub.address in directory.get(source.member.name).sources
+                return entered and sink is not None and wish == (sink.hub, sink.subscription)
         return False
 
-    def _subscription(self, hub: SimulatedHub, member: Member) -> Subscription | None:
+    def subscription(self, hub: SimulatedHub, member: Member) -> Subscription | None:
         """Return the subscription of a hub that is open."""
         for one in reversed(self.subscriptions):
             if one.hub is hub and one.member is member:
                 return one if one.open else None
         return None
 
+    def _progresses(self, source: Source, one: Subscription) -> bool:
+        """Whether events of a source must reach a subscription in time."""
+        if one.derived:
+            return one.root == source.member.id and self.derived.progresses(source, one)
+        return source.member.id == one.member.id and source.hub is not one.hub
+
     def _heard(self, source: Source, subscription: Subscription) -> int:
+        if subscription.derived:
+            return self.derived.book.heard(source, subscription)
         line = self.ledger.lines.get((source.number, subscription.number))
         return line.events if line is not None else 0
 

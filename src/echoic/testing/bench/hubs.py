@@ -30,7 +30,7 @@ from echoic.testing.bench.peers import Peer, join, start_chain, start_peers, tim
 if TYPE_CHECKING:
     from echoic import Batch, Channel, Hub, Source
 
-__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "Memory", "measure_memory"]
+__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "Memory", "environment", "measure_memory"]
 
 SINK, STAGE, MEMORY = (f"{__name__}:{name}" for name in ("sink", "stage", "weigh"))
 WARMING_CHANNELS = 64
@@ -44,7 +44,7 @@ def _open(setup: Setup, *, links: str | None, in_turn: bool = False) -> Iterator
     variables = {} if links is None else {"ECHOIC_LINKS": links}
     with ExitStack() as stack:
         before = _tcp_connections()
-        with _environment(variables):
+        with environment(variables):
             hub = stack.enter_context(Hub())
             opened = _open_stages if setup.stages > 1 else partial(_open_sinks, in_turn=in_turn)
             sources, peers = opened(hub, setup, variables, stack)
@@ -62,7 +62,7 @@ ECHOIC_IN_TURN = Contender(
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables for the hub of this process while it makes its links."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

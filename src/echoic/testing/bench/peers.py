@@ -73,6 +73,18 @@ class Peer:
         """
         self._await("counted", seconds_max)
 
+    def has_counted(self, seconds_max: float = 0.0) -> bool:
+        """Tell whether the peer has handled what it expects; once it has, that is not told again.
+
+        Raises:
+            RuntimeError: If it ends.
+        """
+        try:
+            self.wait_counted(seconds_max)
+        except TimeoutError:
+            return False
+        return True
+
     def release(self) -> None:
         """Tell the peer to end."""
         if self._process.stdin is not None:
@@ -164,20 +176,12 @@ def join(peers: Sequence[Peer], submit: Callable[[int], object]) -> None:
     waiting = list(peers)
     for _ in range(JOIN_ATTEMPTS_MAX):
         submit(1)
-        waiting = [peer for peer in waiting if not _counted(peer)]
+        waiting = [peer for peer in waiting if not peer.has_counted(JOIN_SECONDS)]
         if not waiting:
             # What was submitted too often must be gone before anything is counted.
             time.sleep(SETTLE_SECONDS)
             return
     raise TimeoutError(f"{len(waiting)} of {len(peers)} peers received nothing in {JOIN_ATTEMPTS_MAX} attempts")
-
-
-def _counted(peer: Peer) -> bool:
-    try:
-        peer.wait_counted(JOIN_SECONDS)
-    except TimeoutError:
-        return False
-    return True
 
 
 def time_counted(peers: Sequence[Peer], submit: Callable[[int], object]) -> Session:

@@ -23,6 +23,7 @@ class Report:
         claims: What was promised, beside it.
         remarks: What a reader should know besides.
         header: Machine, date and so on; the caller's.
+        cells: What the numbers of a table are.
     """
 
     name: str
@@ -30,12 +31,13 @@ class Report:
     claims: list[Claim] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     header: dict[str, str] = field(default_factory=dict)
+    cells: str = "median (low..high) of the rounds"
 
     def show(self, console: Console) -> None:
         """Print all of it."""
         for name, value in self.header.items():
             console.print(f"{name}: {value}", soft_wrap=True)
-        console.print("cells: median (low..high) of the rounds\n")
+        console.print(f"cells: {self.cells}\n")
         for table in self.tables:
             for shown in _drawn(table):
                 console.print(shown)

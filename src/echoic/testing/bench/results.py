@@ -23,7 +23,9 @@ Cell = tuple[str, str]
 class Unit(Enum):
     """How seconds per operation are shown."""
 
+    NANOSECONDS = "ns"
     MICROSECONDS = "us"
+    MILLISECONDS = "ms"
     THOUSANDS_PER_SECOND = "thousand/s"
     GIGABYTES_PER_SECOND = "GB/s"
 
@@ -77,6 +79,7 @@ class Table:
         baseline: The case to which the others are held, column by column.
         samples: What was measured.
         size_bytes: Bytes of one operation, by column; for gigabytes per second.
+        spread: What a number with its ends is made of: extremes, or quartiles.
     """
 
     title: str
@@ -84,6 +87,7 @@ class Table:
     baseline: str
     samples: Samples
     size_bytes: Mapping[str, int] | None = None
+    spread: Callable[[Sequence[float]], Spread] = Spread.of
 
     @property
     def cases(self) -> list[str]:
@@ -98,7 +102,7 @@ class Table:
     @property
     def faster_is_more(self) -> bool:
         """Whether a greater number is the better one."""
-        return self.unit is not Unit.MICROSECONDS
+        return self.unit in (Unit.THOUSANDS_PER_SECOND, Unit.GIGABYTES_PER_SECOND)
 
     def has(self, case: str, column: str) -> bool:
         """Tell whether the case takes part in the column."""
@@ -107,12 +111,12 @@ class Table:
     def value(self, case: str, column: str) -> Spread:
         """Return what the case reached, in the unit of the table."""
         seconds = self.samples.seconds[case, column]
-        return Spread.of([self._shown(each, column) for each in seconds])
+        return self.spread([self._shown(each, column) for each in seconds])
 
     def ratio(self, case: str, column: str, baseline: str | None = None) -> Spread:
         """Return the case's value relative to the baseline's, in the sense of the unit: twice the rate is 2."""
         ratios = self.samples.ratios((case, column), (baseline or self.baseline, column))
-        return Spread.of([1 / each if self.faster_is_more else each for each in ratios])
+        return self.spread([1 / each if self.faster_is_more else each for each in ratios])
 
     def as_json(self) -> dict[str, object]:
         """Return every number of the table."""
@@ -126,8 +130,12 @@ class Table:
 
     def _shown(self, seconds: float, column: str) -> float:
         match self.unit:
+            case Unit.NANOSECONDS:
+                return seconds * 1e9
             case Unit.MICROSECONDS:
                 return seconds * 1e6
+            case Unit.MILLISECONDS:
+                return seconds * 1e3
             case Unit.THOUSANDS_PER_SECOND:
                 return 1e-3 / seconds
             case Unit.GIGABYTES_PER_SECOND:

@@ -1,6 +1,7 @@
 """A number that was measured several times: its median, and how far it went in either direction.
 
-The ends are the extremes, not quartiles: a run has few rounds, and a reader wants to know what can happen.
+The ends are the extremes unless a question asks for quartiles: a run has few rounds, and a reader wants to know what
+can happen. Quartiles suit what takes microseconds on a machine that does other things too, of which the extremes tell.
 """
 
 import statistics
@@ -12,7 +13,7 @@ __all__ = ["Spread", "show_number"]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A median with the least and the greatest value."""
+    """A median with the least and the greatest value, or with the quartiles."""
 
     median: float
     low: float
@@ -28,6 +29,18 @@ class Spread:
         if not values:
             raise ValueError("cannot tell the spread of no values")
         return cls(statistics.median(values), min(values), max(values))
+
+    @classmethod
+    def quartiles_of(cls, values: Sequence[float]) -> "Spread":
+        """Return median and quartiles of what the rounds gave.
+
+        Raises:
+            ValueError: If there are no values.
+        """
+        if len(values) < 2:
+            return cls.of(values)
+        low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+        return cls(median, low, high)
 
     def times(self, factor: float) -> "Spread":
         """Return the same in another unit."""

@@ -1,0 +1,236 @@
+"""The fate of a simulated system: who takes part, and what goes wrong and when, drawn from a seed.
+
+Faults come for half a minute of virtual time: connections cut with what is under way, one-way and two-way partitions
+shorter and longer than hubs wait for each other, crashes of any hub with and without return, farewells, sinks that
+hang, ends that come and go, processes that stand still. Then the network is healed.
+"""
+
+from collections.abc import Callable
+from typing import Final, get_args
+
+from echoic.channels import CREDIT_BYTES, ChannelId, Message, Policy, Resolve, Resolved, Slow
+from echoic.testing.ledger import check
+from echoic.testing.network import MILLISECOND, SECOND
+from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_system import SimulatedSystem
+
+__all__ = ["FAULTS_NS", "HEALED_NS", "POLICIES", "Fate"]
+
+POLICIES: Final[tuple[Slow, ...]] = get_args(Slow)
+FAULTS_NS: Final = 22 * SECOND
+HEALED_NS: Final = 33 * SECOND  # whoever crashed has returned, if at all
+QUIET_NS: Final = 45 * SECOND
+HEAVY_SHARE: Final = 0.12
+LARGE_BYTES: Final = CREDIT_BYTES // 20
+UNTOLD_BYTES_MAX: Final = (2_000_000, 32 * 1024 * 1024)
+
+
+class Fate:
+    """A system that was drawn by chance, and its fate."""
+
+    declared: type | None = None
+    """The type of the channels, if they have one."""
+
+    def __init__(self, seed: int) -> None:
+        draw = SimulatedSystem(seed).random
+        self.system = SimulatedSystem(
+            seed, freezes=draw.random() < 0.5, untold_bytes_max=UNTOLD_BYTES_MAX[draw.random() < 0.7]
+        )
+        self.random = self.system.random
+        self.heavy = self.random.random() < HEAVY_SHARE
+        hubs = [self.system.add_hub(policy=self.policy()) for _ in range(self.random.randint(2, 5))]
+        self.server = hubs[0].address
+        self.channels = [
+            self.system.create(self.random.choice(hubs), f"channel{n}", self.server, self.declared)
+            for n in range(self.random.randint(1, 3))
+        ]
+        self.essential = {self.server, *(id.address for id in self.channels)}
+        for _ in range(self.random.randint(1, 4)):
+            self._publish()
+        for _ in range(self.random.randint(1, 5)):
+            self._subscribe()
+
+    def policy(self) -> Policy | None:
+        """Return what a hub lets others do."""
+        return None
+
+    def let_it_fail(self) -> None:
+        """Let faults come for a while, then heal what can be healed."""
+        system = self.system
+        for _ in range(self.random.randint(2, 12)):
+            system.clock.after(self.random.randrange(FAULTS_NS), self._draw_fault())
+        while system.clock.now_ns < HEALED_NS:
+            system.run(SECOND)
+        system.note("everything is healed")
+        system.network.heal()
+        living = {hub.address for hub in system.hubs if hub.alive}
+        for address in sorted(self.essential - living):
+            system.restart(address, self.policy())
+
+    def let_it_settle(self) -> None:
+        """Let what is under way arrive, and check that nothing is left."""
+        system = self.system
+        system.run(5 * SECOND)
+        system.quiet = True
+        for _ in range(QUIET_NS // SECOND):
+            system.run(SECOND)
+        system.finish_calls()
+        system.check_settled()
+        self._check_names()
+
+    def _draw_fault(self) -> Callable[[], None]:
+        fault = Fate._hang if self.heavy and self.random.random() < 0.3 else self.random.choice(self._faults)
+
+        def strike() -> None:
+            self.system.faults[fault.__name__.strip("_")] += 1
+            self.system.note(f"fault: {fault.__name__.strip('_')}")
+            fault(self)
+
+        return strike
+
+    def _hub(self) -> SimulatedHub | None:
+        living = [hub for hub in self.system.hubs if hub.alive]
+        return self.random.choice(living) if living else None
+
+    def _publish(self) -> None:
+        hub = self._hub()
+        if hub is not None:
+            load_bytes = LARGE_BYTES if self.heavy and self.random.random() < 0.7 else 0
+            pause_ns = self.random.randrange(100, 600) * MILLISECOND
+            self.system.publish(hub, self.random.choice(self.channels), pause_ns, load_bytes=load_bytes)
+
+    def _subscribe(self) -> None:
+        hub, id = self._hub(), self.random.choice(self.channels)
+        if hub is not None and not self._subscribed(hub, id):
+            handle_ns = self.random.choice((0, MILLISECOND, 100 * MILLISECOND))
+            self.system.subscribe(hub, id, self.random.choice(POLICIES), handle_ns)
+
+    def _subscribed(self, hub: SimulatedHub, id: ChannelId) -> bool:
+        return any(one.living and one.hub is hub and one.member.id == str(id) for one in self.system.subscriptions)
+
+    def _unsubscribe(self) -> None:
+        living = [one for one in self.system.subscriptions if one.living]
+        if living:
+            self.system.unsubscribe(self.random.choice(living))
+
+    def _resubscribe(self) -> None:
+        living = [one for one in self.system.subscriptions if one.living]
+        if living:
+            one = self.random.choice(living)
+            self.system.unsubscribe(one)
+            if self.random.random() < 0.5:
+                self.system.run_soon(
+                    self.random.randrange(50 * MILLISECOND), lambda: self._again(one.hub, one.member.id)
+                )
+            else:
+                self._again(one.hub, one.member.id)
+
+    def _again(self, hub: SimulatedHub, channel: str) -> None:
+        id = ChannelId.parse(channel)
+        if hub.alive and not self._subscribed(hub, id):
+            self.system.subscribe(hub, id, self.random.choice(POLICIES))
+
+    def _unpublish(self) -> None:
+        living = [one for one in self.system.sources if one.living]
+        if living:
+            self.system.unpublish(self.random.choice(living))
+
+    def _cut_connection(self) -> None:
+        ends = self.system.network.connections()
+        if ends:
+            self.system.network.cut(self.random.choice(ends))
+
+    def _cut_all(self) -> None:
+        for end in self.system.network.connections():
+            self.system.network.cut(end)
+
+    def _part(self) -> None:
+        """Part two addresses, one way or both ways, for less or more time than hubs wait for each other."""
+        places = sorted({hub.address for hub in self.system.hubs})
+        one, other = self.random.sample(places, 2)
+        duration_ns = self.random.choice((300 * MILLISECOND, 3 * SECOND, 12 * SECOND, 25 * SECOND))
+        self.system.note(f"{one} is parted from {other} for {duration_ns / SECOND} s")
+        self.system.network.part(one, other, duration_ns)
+        if self.random.random() < 0.5:
+            self.system.network.part(other, one, duration_ns)
+
+    def _isolate(self) -> None:
+        places = sorted({hub.address for hub in self.system.hubs})
+        one, duration_ns = self.random.choice(places), self.random.choice((SECOND, 8 * SECOND, 24 * SECOND))
+        self.system.note(f"{one} is isolated for {duration_ns / SECOND} s")
+        for other in places:
+            if other != one:
+                self.system.network.part(one, other, duration_ns)
+                self.system.network.part(other, one, duration_ns)
+
+    def _crash(self) -> None:
+        hub = self._hub()
+        if hub is not None:
+            self._end(hub, self.system.crash)
+
+    def _farewell(self) -> None:
+        hub = self._hub()
+        if hub is not None:
+            self._end(hub, self.system.farewell)
+
+    def _end(self, hub: SimulatedHub, how: Callable[[SimulatedHub], None]) -> None:
+        """End a hub, and perhaps start another at its address, with ends of its own."""
+        how(hub)
+        if self.random.random() < 0.7:
+            pause_ns = self.random.choice((600 * MILLISECOND, 2 * SECOND, 10 * SECOND))
+            self.system.run_soon(pause_ns, lambda: self._return(hub.address))
+
+    def _return(self, address: str) -> None:
+        if any(hub.alive and hub.address == address for hub in self.system.hubs):
+            return
+        hub = self.system.restart(address, self.policy())
+        if self.random.random() < 0.7:
+            self.system.publish(hub, self.random.choice(self.channels), 300 * MILLISECOND)
+        if self.random.random() < 0.7:
+            self.system.subscribe(hub, self.random.choice(self.channels), self.random.choice(POLICIES))
+
+    def _freeze(self) -> None:
+        hub = self._hub()
+        if hub is not None:
+            longest_ns = HEALED_NS - self.system.clock.now_ns
+            self.system.freeze(hub, min(longest_ns, self.random.choice((SECOND, 6 * SECOND, 25 * SECOND))))
+
+    def _hang(self) -> None:
+        """Let a sink handle nothing for a while."""
+        living = [one for one in self.system.subscriptions if one.living]
+        if living:
+            one = self.random.choice(living)
+            now_ns = self.system.clock.now_ns
+            one.stuck_until_ns = min(HEALED_NS, now_ns + self.random.randrange(SECOND, 20 * SECOND))
+
+    _faults: tuple[Callable[["Fate"], None], ...] = (
+        _cut_connection,
+        _cut_connection,
+        _cut_connection,
+        _cut_all,
+        _part,
+        _part,
+        _part,
+        _isolate,
+        _crash,
+        _crash,
+        _farewell,
+        _freeze,
+        _hang,
+        _hang,
+        _publish,
+        _subscribe,
+        _subscribe,
+        _unsubscribe,
+        _resubscribe,
+        _unpublish,
+    )
+
+    def _check_names(self) -> None:
+        """Check that the name server knows every channel, whoever was started anew."""
+        asker = next(hub for hub in self.system.hubs if hub.alive)
+        found: list[Message] = []
+        for id in self.channels:
+            asker.do(lambda core, id=id: core.ask(self.server, Resolve(id.name), found.append))  # type: ignore[misc] # mypy#12557
+        self.system.run(SECOND)
+        check(found == [Resolved(str(id)) for id in self.channels], f"the name server says {found}")

@@ -1,0 +1,671 @@
+"""Derivations in the core: the manager's book, installing in a hub that has sources, and what hostile peers ask for."""
+
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echoic import event, float64, int64
+from echoic.channels import (
+    ChannelId,
+    Compile,
+    Concentrator,
+    Derivation,
+    Directory,
+    Message,
+    Policy,
+    Recipe,
+    Refused,
+    Share,
+    SinkHub,
+    Step,
+    Troubled,
+    Workshop,
+    build,
+    compiled,
+    derive,
+    ignore,
+    messages,
+    send_share,
+)
+from echoic.channels import directory as directory_module
+from echoic.channels.installing import install, remove, review
+from echoic.channels.messages import decode_message, encode_message
+from echoic.errors import (
+    ChannelExistsError,
+    ChannelNotFoundError,
+    EchoicError,
+    FormatError,
+    LimitExceededError,
+    MalformedFrameError,
+    RefusedError,
+)
+from echoic.formats import Format
+from echoic.wire import Batch
+
+SECOND = 1_000_000_000
+
+
+@event
+class Trade:
+    number: int64
+    price: float64
+
+
+@event
+class Mean:
+    mean: float64
+
+
+@event
+class Limits:
+    low: float64
+
+
+TRADE, MEAN, LIMITS = (Format.of(kind) for kind in (Trade, Mean, Limits))
+LOW = bytes(Batch.of([Limits(5.0)], Limits).records)
+HIGH = bytes(Batch.of([Limits(9.0)], Limits).records)
+
+
+def recipe(parent: str = "trades", code: str = "input.price < 5.0", **options: object) -> Recipe:
+    return Recipe(parent, code, **options)
+
+
+def wish(parent: str = "trades", code: str = "input.price < 5.0", *, name: str = "", **options: object) -> Step:
+    values = options.pop("values", b"")
+    return Step("", name, recipe(parent, code, **options), values)
+
+
+@pytest.fixture
+def book() -> Directory:
+    directory = Directory()
+    directory.create("trades", TRADE)
+    return directory
+
+
+# The manager's book
+
+
+def test_the_same_recipe_is_entered_once(book: Directory) -> None:
+    [first] = book.derive(wish())
+    assert book.derive(wish()) == (first,)
+    assert first.name == first.group
+    assert first.name.startswith("trades.")
+    assert first.input == TRADE.descriptor
+    [apart] = book.derive(wish(), share=False)
+    [further] = book.derive(wish(), share=False)
+    assert len({first.name, apart.name, further.name}) == 3
+    assert book.derive(wish()) == (first,), "those that are not shared do not take its place"
+
+
+def test_a_router_is_entered_with_all_its_ports(book: Directory) -> None:
+    steps = book.derive(wish(ports=3, name="routed"))
+    assert [(step.name, step.group, step.port) for step in steps] == [
+        (f"routed.{port}", "routed", port) for port in range(3)
+    ]
+    assert book.derive(wish(ports=3, name="routed")) == steps
+    assert book.derive(wish(ports=3)) == steps, "what has a name can be shared by those who name nothing"
+
+
+def test_a_name_that_is_taken_leaves_nothing_behind(book: Directory) -> None:
+    book.create("routed.1", TRADE)
+    with pytest.raises(ChannelExistsError, match=r"routed\.1"):
+        book.derive(wish(ports=3, name="routed"))
+    assert [entry.name for entry in book.entries("a:1")] == ["routed.1", "trades"]
+
+
+def test_two_groups_of_one_name_do_not_go_together(book: Directory) -> None:
+    book.create("quotes", TRADE)
+    book.derive(wish(ports=2, name="mine"))
+    with pytest.raises(ChannelExistsError, match="mine"):
+        book.derive(wish("quotes", name="mine"))
+    book.derive(wish(name="yours"))
+    with pytest.raises(ChannelExistsError, match="yours"):
+        book.derive(wish("quotes", ports=2, name="yours"))
+
+
+def test_a_lineage_goes_from_the_first_derivation_to_the_last(book: Directory) -> None:
+    book.derive(wish(name="one"))
+    book.derive(wish("one", output=MEAN.descriptor, name="two"))
+    book.derive(wish("two", "input.mean > 1", name="three"))
+    assert book.lineage("trades") == ()
+    assert [step.name for step in book.lineage("three")] == ["one", "two", "three"]
+    assert book.get("one").format == TRADE
+    assert book.get("three").format == MEAN
+    assert book.lineage("three")[2].input == MEAN.descriptor
+
+
+def test_only_what_leads_to_sinks_is_heard(book: Directory) -> None:
+    for name, parent in (("one", "trades"), ("two", "one"), ("three", "two"), ("silent", "two"), ("other", "trades")):
+        book.derive(wish(parent, name=name))
+    assert book.heard("trades") == ()
+    book.join_sink("three", SinkHub("s:1"))
+    assert [step.name for step in book.heard("trades")] == ["one", "two", "three"]
+    assert [step.name for step in book.heard("two")] == ["three"]
+    book.join_sink("one", SinkHub("s:1"))
+    book.leave_sink("three", "s:1")
+    assert [step.name for step in book.heard("trades")] == ["one"]
+
+
+def test_those_with_sources_of_a_parent_are_origins(book: Directory) -> None:
+    book.derive(wish(name="one"))
+    book.derive(wish("one", name="two"))
+    book.join_source("trades", "a:1")
+    book.join_source("one", "b:1")
+    book.join_source("two", "c:1")
+    assert book.origins("trades") == {"a:1"}
+    assert book.origins("two") == {"a:1", "b:1", "c:1"}
+    assert book.join_sink("two", SinkHub("s:1")) == ["a:1", "b:1", "c:1"]
+    book.strike("two", "a:1")
+    assert book.origins("trades") == set()
+    assert book.origins("two") == {"b:1", "c:1"}
+    [entry] = [entry for entry in book.entries("m:1") if entry.name == "two"]
+    assert (entry.parent, entry.sources, entry.sinks) == ("one", 2, 1)
+
+
+def test_parameters_have_versions_and_the_channel_is_found_under_them(book: Directory) -> None:
+    parametrised = {"params": LIMITS.descriptor, "code": "input.price < param.low"}
+    [step] = book.derive(wish(**parametrised, values=LOW))
+    [tuned] = book.tune(step.name, HIGH)
+    assert (tuned.name, tuned.version, tuned.values) == (step.name, 1, HIGH)
+    assert book.derive(wish(**parametrised, values=HIGH)) == (tuned,)
+    [other] = book.derive(wish(**parametrised, values=LOW))
+    assert other.name != step.name
+    book.tune(other.name, HIGH)
+    assert book.derive(wish(**parametrised, values=HIGH)) == (tuned,), "the first one stays"
+    assert book.derive(wish(**parametrised, values=LOW))[0].name not in (step.name, other.name)
+    ports = book.derive(wish(**parametrised, values=LOW, ports=2))
+    assert [one.version for one in book.tune(ports[1].name, HIGH)] == [1, 1]
+    with pytest.raises(RefusedError, match="`trades` has no parameters"):
+        book.tune("trades", HIGH)
+
+
+def test_what_is_derived_goes_with_its_parent(book: Directory) -> None:
+    book.derive(wish(name="one"))
+    book.derive(wish("one", name="two"))
+    book.remove("one")
+    assert [entry.name for entry in book.entries("a:1")] == ["trades"]
+    [again] = book.derive(wish())
+    assert again.name.startswith("trades."), "nobody is led to what is gone"
+    book.remove("trades")
+    assert book.entries("a:1") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (wish("nowhere"), ChannelNotFoundError),
+        (wish("untyped"), FormatError),
+        (wish(ports=65), RefusedError),
+        (wish(ports=-1), RefusedError),
+        (wish(ports=2**62), RefusedError),
+        (wish(code="1" * 70_000), RefusedError),
+        (wish(params=LIMITS.descriptor, values=bytes(2 * 1024 * 1024)), EchoicError),
+        (wish(output=b"no descriptor"), EchoicError),
+        (wish(name="no name"), EchoicError),
+        (wish(name="n" * 300), EchoicError),
+        (msgspec.structs.replace(wish(), version=2**64 - 1), EchoicError),
+        (msgspec.structs.replace(wish(), version=-1), EchoicError),
+    ],
+)
+def test_what_cannot_be_derived_is_refused_and_not_entered(
+    book: Directory, step: Step, error: type[EchoicError]
+) -> None:
+    book.create("untyped", None)
+    with pytest.raises(error):
+        book.derive(step)
+    assert [entry.name for entry in book.entries("a:1")] == ["trades", "untyped"]
+
+
+def test_a_lineage_has_a_limit(book: Directory) -> None:
+    parent = "trades"
+    for depth in range(directory_module.LINEAGE_MAX):
+        [step] = book.derive(wish(parent, name=f"depth-{depth}"))
+        parent = step.name
+    with pytest.raises(LimitExceededError, match=str(directory_module.LINEAGE_MAX)):
+        book.derive(wish(parent))
+
+
+def test_idle_channels_make_room_and_busy_ones_do_not(book: Directory) -> None:
+    names = [book.derive(wish(code=f"{number}"))[0].name for number in range(directory_module.DERIVED_MAX)]
+    book.join_sink(names[0], SinkHub("s:1"))
+    book.derive(wish(names[1], name="child-of-second"))
+    book.derive(wish(code="one more"))
+    left = {entry.name for entry in book.entries("m:1")}
+    assert names[0] in left
+    assert names[1] in left
+    assert names[2] not in left
+    for entry in book.entries("m:1"):
+        if entry.parent == "trades":
+            book.join_sink(entry.name, SinkHub("s:1"))
+    with pytest.raises(LimitExceededError, match=str(directory_module.DERIVED_MAX)):
+        book.derive(wish(code="too many"))
+
+
+def test_a_router_that_makes_room_goes_as_a_whole(book: Directory) -> None:
+    book.derive(wish(ports=2, name="routed"))
+    book.derive(wish(ports=2, name="used"))
+    book.join_sink("used.1", SinkHub("s:1"))
+    for number in range(directory_module.DERIVED_MAX - 3):
+        book.derive(wish(code=f"{number}"))
+    left = {entry.name for entry in book.entries("m:1")}
+    assert {"used.0", "used.1"} <= left
+    assert not {"routed.0", "routed.1"} & left
+    assert len(book.derive(wish(ports=2, name="routed"))) == 2
+
+
+def test_a_book_begun_anew_takes_over_what_others_know(book: Directory) -> None:
+    lineage = [*book.derive(wish(name="one")), *book.derive(wish("one", ports=2, name="two"))[1:]]
+    again = Directory()
+    again.create("trades", TRADE)
+    again.adopt(lineage)
+    assert [entry.name for entry in again.entries("m:1")] == ["one", "trades", "two.0", "two.1"]
+    assert again.lineage("two.1") == tuple(lineage)
+    again.adopt(lineage)
+    assert again.lineage("two.1") == tuple(lineage)
+    with pytest.raises(ChannelNotFoundError):
+        Directory().adopt(lineage)
+
+
+def test_a_book_begun_anew_ends_up_with_the_latest_parameters() -> None:
+    parametrised = {"params": LIMITS.descriptor, "code": "input.price < param.low", "name": "low"}
+    [stale] = book_of_trades().derive(wish(**parametrised, values=LOW))
+    latest = msgspec.structs.replace(stale, values=HIGH, version=7)
+    for order in ((stale, latest), (latest, stale)):
+        again = book_of_trades()
+        for step in order:
+            again.adopt([step])
+        [tuned] = again.lineage("low")
+        assert (tuned.values, tuned.version) == (HIGH, 7)
+        assert again.tune("low", LOW)[0].version == 8
+
+
+def book_of_trades() -> Directory:
+    directory = Directory()
+    directory.create("trades", TRADE)
+    return directory
+
+
+# Messages
+
+binaries, texts, numbers = st.binary(max_size=9), st.text(max_size=9), st.integers(0, 2**64 - 1)
+recipes = st.builds(
+    Recipe,
+    texts,
+    texts,
+    st.sampled_from(["ecode", "python"]),
+    binaries,
+    binaries,
+    numbers,
+    st.lists(st.tuples(texts, numbers), max_size=2).map(tuple),
+    st.sampled_from(["source", "sink", "auto"]),
+)
+steps = st.builds(Step, texts, texts, recipes, binaries, numbers, numbers, binaries)
+lineages = st.lists(steps, max_size=3).map(tuple)
+states = st.dictionaries(numbers, binaries, max_size=3)
+
+
+@given(
+    st.one_of(
+        st.builds(messages.Derive, steps, st.booleans()),
+        st.builds(messages.DerivedAs, lineages),
+        st.builds(messages.Tune, texts, binaries, numbers),
+        st.builds(messages.Save, texts),
+        st.builds(messages.Saved, states, binaries),
+        st.builds(messages.Restore, texts, states),
+        st.builds(messages.Placed, numbers, numbers, numbers, st.booleans()),
+        st.builds(messages.Trouble, texts, texts, texts, numbers, st.booleans()),
+        st.builds(messages.Attach, texts, st.just(SinkHub("a:1")), lineages),
+        st.builds(messages.Join, texts, st.just("sink"), st.just(SinkHub("a:1")), lineages),
+        st.builds(messages.Described, texts, binaries, st.just([]), st.just([]), lineages),
+    )
+)
+def test_messages_about_derivations_survive_their_way(message: Message) -> None:
+    assert decode_message(encode_message(3, message)).message == message
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"type": "Tune", "channel": 3, "values": b"", "version": 1},
+        {"type": "Placed", "number": 1, "source": "one", "first": 0, "here": True},
+        {"type": "Derive", "step": {"name": "n", "group": "g", "recipe": {"parent": "p"}}},
+        {"type": "Derive", "step": {"name": "n", "group": "g", "recipe": {"parent": "p", "code": "", "spelling": "x"}}},
+        {"type": "Restore", "channel": "c", "states": {"zero": b""}},
+    ],
+)
+def test_messages_that_are_none_are_refused(broken: dict[str, object]) -> None:
+    with pytest.raises(MalformedFrameError):
+        decode_message(msgspec.msgpack.encode((1, False, broken)))
+
+
+# Installing
+
+
+class Victim:
+    """A hub with a source, and a book of its own; compiling is done when a test says so."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.core = Concentrator("v", "v:1", "victim", policy=policy)
+        self.core.tick(SECOND)
+        self.core.manager.directory.create("trades", TRADE)
+        self.id = ChannelId("v:1", "trades")
+        self.parent = self.core.open(self.id, TRADE)
+        self.parent.sources[5] = 0
+        self.core.join(self.parent, "source", ignore)
+        self.now = SECOND
+
+    def step(self, **options: object) -> Step:
+        [step] = self.core.manager.directory.derive(wish(**options))
+        return step
+
+    def install(self, *lineage: Step, manager: str = "v:1") -> Refused | None:
+        replies: list[Refused | None] = []
+        install(self.core, manager, lineage, replies.append)
+        self.compile()
+        [reply] = replies
+        return reply
+
+    def compile(self) -> None:
+        while any(isinstance(effect, Compile) for effect in self.core.effects):
+            effects = self.core.effects[:]
+            self.core.effects.clear()
+            for effect in effects:
+                if isinstance(effect, Compile):
+                    compiled(self.core, effect.derivation, build(effect.derivation))
+
+    def ask(self, message: Message) -> Message:
+        replies: list[Message] = []
+        self.core.ask("v:1", message, replies.append)
+        self.compile()
+        [reply] = replies
+        return reply
+
+    def listen(self, step: Step) -> None:
+        member = self.core.open(ChannelId("v:1", step.name), None)
+        member.lineage = self.core.manager.directory.lineage(step.name)
+        member.sink = SinkHub("v:1", "block", ("sink",))
+        replies: list[Message] = []
+        self.core.join(member, "sink", replies.append)
+        self.compile()
+        assert isinstance(replies[0], messages.Joined), replies
+
+    def submit(self, *prices: float) -> list[Share]:
+        batch = Batch.of([Trade(number, price) for number, price in enumerate(prices)], Trade)
+        shares = derive(self.parent, 5, batch, self.clock)
+        self.core.submit(self.parent, 5, batch)
+        for share in shares:
+            send_share(self.core, share)
+        return shares
+
+    def clock(self) -> int:
+        self.now += 1000
+        return self.now
+
+
+def test_a_derivation_is_at_work_once_it_is_compiled_and_heard() -> None:
+    victim = Victim()
+    step = victim.step()
+    assert victim.install(step) is None
+    assert victim.parent.derivations == (), "nobody listens"
+    victim.listen(step)
+    [share] = victim.submit(1.0, 7.0, 3.0)
+    assert [item.price for item in share.batch.to(Trade).events()] == [1.0, 3.0]
+    [derivation] = victim.core.derivations.values()
+    assert (derivation.counts().events_in, derivation.counts().events_out) == (3, 2)
+
+
+def test_code_that_is_wrong_is_refused_and_leaves_nothing() -> None:
+    victim = Victim()
+    refused = victim.install(victim.step(code="input.prise < 3"))
+    assert refused is not None
+    assert "prise" in refused.reason
+    assert not victim.core.derivations
+    member = victim.core.members.get(str(ChannelId("v:1", "trades.x")))
+    assert member is None
+
+
+def test_what_waits_for_a_compilation_goes_on_together() -> None:
+    victim = Victim()
+    step = victim.step()
+    replies: list[Refused | None] = []
+    for _ in range(3):
+        install(victim.core, "v:1", [step], replies.append)
+    assert replies == []
+    assert sum(isinstance(effect, Compile) for effect in victim.core.effects) == 1
+    victim.compile()
+    assert replies == [None] * 3
+
+
+def test_a_derivation_that_is_removed_leaves_the_source_alone() -> None:
+    victim = Victim()
+    step = victim.step()
+    victim.listen(step)
+    victim.submit(1.0)
+    [key] = victim.core.derivations
+    remove(victim.core, key)
+    assert victim.submit(1.0) == []
+    assert victim.parent.sources == {5: 2}
+    assert victim.install(step) is None
+    assert len(victim.submit(1.0)) == 1
+
+
+def test_without_sources_there_is_nothing_to_install() -> None:
+    victim = Victim()
+    assert victim.install(wish("elsewhere", name="x")) is None
+    assert not victim.core.derivations
+
+
+def test_hostile_steps_are_refused_without_harm() -> None:
+    victim = Victim()
+    good = victim.step()
+    victim.listen(good)
+    cases = [
+        msgspec.structs.replace(good, group="a", name="a", input=b"\xff" * 40),
+        msgspec.structs.replace(good, group="b", name="b", input=MEAN.descriptor),
+        msgspec.structs.replace(good, group="c", name="c", recipe=recipe(output=b"\x00")),
+        msgspec.structs.replace(good, group="d", name="d", recipe=recipe(params=b"\x01" * 9)),
+        msgspec.structs.replace(good, group="e", name="e", recipe=recipe(params=LIMITS.descriptor), values=b"1"),
+        msgspec.structs.replace(good, group="f", name="f", recipe=recipe(ports=2**60), port=2**60),
+        msgspec.structs.replace(good, group="g", name="g", recipe=recipe(capacities=(("x", 2**60),))),
+        msgspec.structs.replace(good, group="h", name="h", recipe=recipe(code="")),
+        msgspec.structs.replace(good, group="i", name="i", recipe=recipe(code="(" * 60_000)),
+        msgspec.structs.replace(good, group="", name="", recipe=recipe()),
+        msgspec.structs.replace(good, group="j", name="\x00" * 900, recipe=recipe()),
+        msgspec.structs.replace(good, group="k", name="k", version=2**64 - 1),
+    ]
+    for case in cases:
+        sink = SinkHub("v:1", "block", (), "v", 1)
+        victim.ask(messages.Attach(str(ChannelId("v:1", case.name or "x")), sink, (case,)))
+        for member in list(victim.core.members.values()):
+            if member.id != str(victim.id) and member.origin is not None:
+                member.sink = member.sink or SinkHub("v:1")
+                member.origin.arrange()
+        victim.submit(1.0, 2.0)
+    assert [share.batch.count for share in victim.submit(1.0) if share.member.name == good.name] == [1]
+
+
+def test_a_lineage_that_is_too_long_or_bites_its_tail_ends() -> None:
+    victim = Victim()
+    first = victim.step(name="one")
+    long = [msgspec.structs.replace(first, name=f"n{n}", group=f"n{n}", recipe=recipe(f"n{n - 1}")) for n in range(500)]
+    refused = victim.install(*long)
+    assert refused is not None
+    assert "500" in refused.reason
+    tail = [
+        msgspec.structs.replace(first, name="a", group="a", recipe=recipe("b")),
+        msgspec.structs.replace(first, name="b", group="b", recipe=recipe("a")),
+    ]
+    assert victim.install(*tail) is None
+    assert victim.install(*[msgspec.structs.replace(first, recipe=recipe("one"))] * 3) is None
+    itself = msgspec.structs.replace(first, name="trades", group="trades")
+    victim.install(itself, msgspec.structs.replace(first, recipe=recipe("trades")))
+    victim.listen(first)
+    assert [share.member.name for share in victim.submit(1.0)].count("one") >= 1
+
+
+def test_requests_about_what_is_not_there_are_refused() -> None:
+    victim = Victim()
+    step = victim.step(params=LIMITS.descriptor, code="input.price < param.low", values=LOW)
+    victim.listen(step)
+    id = str(ChannelId("v:1", step.name))
+    for message in (
+        messages.Tune("nowhere", b""),
+        messages.Tune("trades", b""),
+        messages.Tune(step.name, bytes(2 * 1024 * 1024)),
+        messages.Tune("echoic://v:1/nowhere", b"", 3),
+        messages.Restore(id, {0: b"too long"}),
+        messages.Derive(wish("nowhere")),
+    ):
+        assert isinstance(victim.ask(message), Refused), message
+    assert victim.ask(messages.Save("echoic://v:1/nowhere")) == messages.Saved({})
+    assert len(victim.submit(1.0, 7.0)) == 1
+
+
+def test_parameters_of_a_wrong_size_suspend_and_right_ones_mend() -> None:
+    victim = Victim()
+    step = victim.step(params=LIMITS.descriptor, code="input.price < param.low", values=LOW)
+    victim.listen(step)
+    for values in (b"", b"1234", bytes(99)):
+        reply = victim.ask(messages.Tune(step.name, values))
+        shares = victim.submit(1.0, 7.0)
+        assert isinstance(reply, Refused) or shares == []
+    victim.ask(messages.Tune(step.name, HIGH))
+    [share] = victim.submit(1.0, 7.0, 11.0)
+    assert share.batch.count == 2
+
+
+def test_an_old_version_of_parameters_is_not_taken() -> None:
+    victim = Victim()
+    step = victim.step(params=LIMITS.descriptor, code="input.price < param.low", values=LOW)
+    victim.listen(step)
+    id = str(ChannelId("v:1", step.name))
+    for version, values in ((3, HIGH), (2, LOW), (3, LOW)):
+        victim.ask(messages.Tune(id, values, version))
+    [share] = victim.submit(7.0)
+    assert share.batch.count == 1
+
+
+def test_hostile_steps_do_not_fill_the_memory() -> None:
+    victim = Victim(Policy(derivations_max=8))
+    good = victim.step()
+    draw = Random(7)
+    for number in range(2000):
+        step = msgspec.structs.replace(
+            good,
+            name=f"x{number}",
+            group=draw.choice([f"x{number}", "same"]),
+            port=draw.choice([0, number]),
+            recipe=recipe(ports=draw.choice([0, 64])),
+        )
+        message = messages.Attach(str(ChannelId("v:1", step.name)), SinkHub("v:1", "block", (), "v", 1), (step,))
+        victim.core.ask("v:1", message, ignore)
+        victim.compile()
+    assert len(victim.core.derivations) <= 8
+    assert sum(len(derivation.outlets) for derivation in victim.core.derivations.values()) <= 8 * 64
+    assert len(victim.core.members) < 200
+
+
+# Placement and review
+
+
+class Load:
+    """A derivation whose clock stands still unless a test says how long the code takes."""
+
+    def __init__(self, placement: str, **policy: object) -> None:
+        self.victim = Victim(Policy(**policy))
+        self.step = self.victim.step(placement=placement)
+        self.victim.listen(self.step)
+        self.member = self.victim.core.members[str(ChannelId("v:1", self.step.name))]
+        [self.derivation] = self.victim.core.derivations.values()
+        review(self.victim.core, SECOND)
+
+    def run(self, busy_ns: int, *, rejected: float, events: int = 1000) -> None:
+        prices = [9.0 if place < rejected * events else 1.0 for place in range(events)]
+        batch = Batch.of([Trade(number, price) for number, price in enumerate(prices)], Trade)
+        times = iter([0, busy_ns])
+        derive(self.victim.parent, 5, batch, lambda: next(times))
+
+
+def attach(member_of: Load, hubs: int) -> None:
+    for number in range(hubs):
+        member_of.member.fanout.attach(f"h{number}", SinkHub(f"h{number}:1", subscription=1))
+
+
+def test_auto_runs_where_it_costs_the_source_less() -> None:
+    load = Load("auto", load_max=100.0)
+    attach(load, 1)
+    load.run(10_000_000, rejected=0.0)
+    load.derivation.review(2 * SECOND)
+    assert load.derivation.counts().placement == "sink", "it rejects nothing"
+    load.run(1000, rejected=1.0)
+    load.derivation.review(3 * SECOND)
+    assert load.derivation.counts().placement == "source", "it rejects everything at once"
+    load.run(1000, rejected=1.0)
+    load.derivation.review(4 * SECOND)
+    assert load.derivation.counts().placement == "source"
+
+
+def test_what_has_hardly_run_is_not_moved() -> None:
+    load = Load("auto", load_max=100.0)
+    attach(load, 1)
+    load.run(10_000_000, rejected=0.0, events=10)
+    load.derivation.review(2 * SECOND)
+    assert load.derivation.counts().placement == "source"
+
+
+def test_a_load_above_the_limit_suspends_the_busiest_and_tells() -> None:
+    load = Load("source", load_max=0.25)
+    load.run(SECOND // 2, rejected=1.0)
+    review(load.victim.core, 2 * SECOND)
+    assert "0.50 of a processor" in load.derivation.suspended
+    assert "0.25" in load.derivation.suspended
+    troubles = [effect for effect in load.victim.core.effects if isinstance(effect, Troubled)]
+    assert [effect.trouble.suspended for effect in troubles] == [True]
+    refused = load.victim.install(load.victim.step(code="input.price < 1.0"))
+    assert refused is not None
+    assert "0.50 of a processor" in refused.reason
+    assert "0.25" in refused.reason
+    review(load.victim.core, 3 * SECOND)
+    assert load.victim.install(load.victim.step(code="input.price < 1.0")) is None
+
+
+def test_a_load_below_the_limit_is_left_alone() -> None:
+    load = Load("source", load_max=0.25)
+    load.run(SECOND // 5, rejected=1.0)
+    review(load.victim.core, 2 * SECOND)
+    assert load.derivation.suspended == ""
+    assert load.derivation.review(2 * SECOND) == 0.0
+
+
+def test_an_auto_derivation_that_is_too_busy_goes_to_the_sinks() -> None:
+    load = Load("auto", load_max=0.25)
+    attach(load, 1)
+    load.run(SECOND // 2, rejected=1.0)
+    review(load.victim.core, 2 * SECOND)
+    assert load.derivation.suspended == ""
+    assert load.derivation.counts().placement == "sink"
+
+
+def test_a_peer_says_where_events_are_derived_as_it_likes_and_nothing_breaks() -> None:
+    draw = Random(3)
+    member = Victim().parent
+    member.lineage = (wish(),)
+    for _ in range(3000):
+        numbers = [draw.choice((0, 1, 5, 2**63, 2**64 - 1)) for _ in range(3)]
+        member.place(messages.Placed(1, numbers[0], numbers[1], draw.random() < 0.5))
+        assert member.is_raw(numbers[0], numbers[2]) in (True, False)
+
+
+def test_a_compiled_derivation_belongs_to_its_step() -> None:
+    step = msgspec.structs.replace(wish(name="x"), input=TRADE.descriptor)
+    workshop = Workshop(step, Policy())
+    assert workshop.statics == b""
+    with pytest.raises(RefusedError, match=r"may cost \d+ units, the limit here is 1 "):
+        Workshop(step, Policy(cost_max=1))
+    derivation = Derivation("v:1", step, None, Policy(derive=False))
+    refused = build(derivation)
+    assert isinstance(refused, Refused)
+    assert "runs no code of others" in refused.reason
