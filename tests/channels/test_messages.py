@@ -24,14 +24,49 @@ sinks = st.builds(
     texts,
     st.integers(0, 2**63),
 )
+blobs = st.binary(max_size=9)
+steps = st.builds(
+    messages.Step,
+    texts,
+    texts,
+    st.builds(
+        messages.Recipe,
+        texts,
+        texts,
+        st.sampled_from(["ecode", "python"]),
+        blobs,
+        blobs,
+        st.integers(0, 64),
+        st.lists(st.tuples(texts, numbers), max_size=3).map(tuple),
+        st.sampled_from(["source", "sink", "auto"]),
+    ),
+    blobs,
+    numbers,
+    numbers,
+    blobs,
+)
+lineages = st.lists(steps, max_size=3).map(tuple)
+states = st.dictionaries(st.integers(0, 2**64 - 1), blobs, max_size=3)
 some: list[st.SearchStrategy[Message]] = [
     st.builds(messages.Describe, texts),
     st.builds(
-        messages.Described, texts, st.binary(max_size=9), st.lists(texts, max_size=3), st.lists(sinks, max_size=3)
+        messages.Described,
+        texts,
+        st.binary(max_size=9),
+        st.lists(texts, max_size=3),
+        st.lists(sinks, max_size=3),
+        lineages,
     ),
-    st.builds(messages.Join, texts, st.sampled_from(["source", "sink"]), sinks),
-    st.builds(messages.Joined, st.lists(sinks, max_size=3)),
-    st.builds(messages.Attach, texts, sinks),
+    st.builds(messages.Join, texts, st.sampled_from(["source", "sink"]), sinks, lineages),
+    st.builds(messages.Joined, st.lists(sinks, max_size=3), lineages),
+    st.builds(messages.Attach, texts, sinks, lineages),
+    st.builds(messages.Derive, steps, st.booleans()),
+    st.builds(messages.DerivedAs, lineages),
+    st.builds(messages.Tune, texts, blobs, numbers, numbers),
+    st.builds(messages.Saved, states, blobs),
+    st.builds(messages.Restore, texts, states),
+    st.builds(messages.Placed, numbers, numbers, numbers, st.booleans()),
+    st.builds(messages.Trouble, texts, texts, texts, numbers, st.booleans()),
     st.builds(messages.Detach, texts, texts, st.integers(0, 2**63)),
     st.builds(
         messages.Bind,

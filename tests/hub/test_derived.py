@@ -505,3 +505,17 @@ def test_a_third_hub_opens_a_derived_channel_by_id(start_hub: StartHub) -> None:
     assert seen.numbers == [0, 1, 0]
     entries = {entry.name: entry for entry in hubs[2].channels(hubs[0].address)}
     assert (entries[cheap.name].parent, entries[cheap.name].sources, entries[cheap.name].sinks) == ("trades", 1, 1)
+
+
+def test_a_transform_that_was_placed_with_its_sinks_goes_on_when_its_source_was_drained(
+    pair: tuple[Channel, Channel],
+) -> None:
+    created, opened = pair
+    troubles: list[object] = []
+    seen = listen(opened.derive(MEAN, Mean, placement="sink", on_trouble=troubles.append))
+    source = created.source()
+    for number in (1, 2):
+        source.submit(trade(number))
+        source.drain()
+    assert seen.numbers == [1, 2]
+    assert troubles == []

@@ -175,7 +175,7 @@ def test_moves_lose_repeat_and_reorder_nothing(
     for seen in collectors:
         for producer, count in counts.items():
             wanted = list(range(0, count, 2))
-            eventually(lambda seen=seen, one=producer, all=wanted: len(seen.of(one)) >= len(all), "all have arrived")
+            eventually(lambda seen=seen, one=producer, due=wanted: len(seen.of(one)) >= len(due), "all have arrived")
             assert seen.of(producer) == wanted
         assert not seen.gaps
         assert all(item.twice == 2 * item.number for item in seen.events if isinstance(item, Marked))

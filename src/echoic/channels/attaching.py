@@ -27,8 +27,11 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
         sink = waiting.pop(address)
         if neighbour is None:
             member.owe(sink)
+            arrange(member)
             silent.append(sink)
         elif sink.hub in ("", neighbour.id):
+            if member.origin is not None:
+                member.origin.catch_up()
             bind = member.attach(neighbour.id, sink)
             if bind is not None:
                 core.send(neighbour.id, bind)

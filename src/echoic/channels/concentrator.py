@@ -26,7 +26,7 @@ from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
-from echoic.channels.installing import answer_derivation, install, install_heard, learn, lineage_of, review
+from echoic.channels.installing import answer_derivation, install, install_heard, lineage_of, review
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
@@ -149,10 +149,7 @@ class Concentrator:
             answer(Joined([]))
 
         def joined(reply: Message) -> None:
-            if isinstance(reply, Joined) and role == "sink":
-                learn(member, reply.heard)
-                settled(True)
-            elif isinstance(reply, Joined):
+            if isinstance(reply, Joined):
                 install_heard(self, member, reply.heard, lambda: attach_all(self, member, reply.sinks, settled))
             else:
                 answer(reply)
@@ -362,7 +359,7 @@ class Concentrator:
         if now_ns >= self._retry_ns:
             self._retry_ns = now_ns + RETRY_NS
             review(self, now_ns)
-            for member in self.members.values():
+            for member in list(self.members.values()):  # to join may install what is derived, which opens channels
                 for role in member.lacking():
                     self.join(member, role, ignore)
             for server, message in self.manager.unregistered():

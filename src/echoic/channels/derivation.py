@@ -56,6 +56,7 @@ class Instance:
         "events_in",
         "events_out",
         "here",
+        "idle_since",
         "moved",
         "placed",
         "restored",
@@ -72,6 +73,9 @@ class Instance:
         self.here = here
         self.placed = True
         """Whether those who listen have been told where the events are derived."""
+        self.idle_since = -1
+        """How far the source was when nobody listened any more, and what it did since was counted; -1 if somebody does.
+        """
         self.moved = not here
         """Whether they have ever had to be told."""
         self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
@@ -157,7 +161,14 @@ class Derivation:
         if parent is None:
             return
         others = tuple(other for other in parent.derivations if other is not self)
-        parent.derivations = (*others, self) if self.ready and self.active else others
+        active = self.ready and self.active
+        if active and self not in parent.derivations:
+            self.catch_up()
+            for instance in list(self.instances.values()):
+                instance.idle_since = -1
+        elif not active:
+            self._rest(parent)
+        parent.derivations = (*others, self) if active else others
         parent.derived_here = any(
             outlet.sink is not None or outlet.derived_here
             for derivation in parent.derivations
@@ -165,6 +176,46 @@ class Derivation:
         )
         if parent.origin is not None:
             parent.origin.arrange()
+
+    def _rest(self, parent: "Member") -> None:
+        """Note where the sources are, since nobody listens for the moment but somebody may come back."""
+        if self in parent.derivations:
+            for source, instance in list(self.instances.items()):
+                instance.idle_since = parent.sources.get(source, 0)
+        if self.ready and any(outlet.owing for outlet in self.outlets.values()):
+            self.expect()
+
+    def expect(self) -> None:
+        """Have a copy for each source, since somebody wants to know what he misses of it while nothing is derived."""
+        parent = self.parent
+        if parent is None:
+            return
+        if parent.origin is not None and self not in parent.derivations:
+            parent.origin.expect()
+        for source, position in list(parent.sources.items()):
+            if source not in self.instances:
+                instance = self.instance(source)
+                instance.idle_since = position
+                for outlet in self.outlets.values():
+                    outlet.sources.setdefault(instance.source, 0)
+
+    def catch_up(self) -> None:
+        """Count what sources have submitted while nothing was derived: as it is, for nobody knows what would pass.
+
+        So a hub that was given up and comes back is told that it has missed something.
+        """
+        parent = self.parent
+        if parent is None or self in parent.derivations:
+            return
+        if parent.origin is not None:
+            parent.origin.catch_up()
+        for source, instance in list(self.instances.items()):
+            count = parent.sources.get(source, 0) - instance.idle_since
+            if count > 0 and instance.idle_since >= 0:
+                instance.idle_since += count
+                for outlet in self.outlets.values():
+                    outlet.sources.setdefault(instance.source, 0)
+                    outlet.pass_over(instance.source, count)
 
     def tune(self, step: Step) -> None:
         """Take another parameter block, if it is later than the one at hand; what was suspended may try again."""

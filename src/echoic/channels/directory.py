@@ -20,6 +20,7 @@ from echoic.channels.messages import ChannelEntry, Recipe, SinkHub, Step
 from echoic.ecode import PORTS_MAX
 from echoic.errors import ChannelExistsError, ChannelNotFoundError, FormatError, LimitExceededError, RefusedError
 from echoic.formats import Format
+from echoic.wire import Batch
 
 __all__ = ["Directory", "ManagedChannel", "nearest"]
 
@@ -359,6 +360,23 @@ def _check_recipe(step: Step) -> None:
         raise RefusedError(f"a parameter block has {len(step.values)} bytes, limit is {VALUES_BYTES_MAX}")
     if not 0 <= step.version < VERSION_MAX:
         raise RefusedError(f"parameters have the version {step.version}, limit is {VERSION_MAX}")
+    _check_block(recipe, step.values)
+
+
+def _check_block(recipe: Recipe, values: bytes) -> None:
+    """Refuse a parameter block that is no record of its type, before every source has to.
+
+    Raises:
+        RemoteError: It is none, or its type is none.
+    """
+    if not recipe.params:
+        if values:
+            raise RefusedError(f"a derivation without parameters has a block of {len(values)} bytes")
+        return
+    format = Format.from_descriptor(recipe.params)
+    if not format.variable and len(values) != format.size:
+        raise RefusedError(f"a parameter block has {len(values)} bytes, its type has {format.size}")
+    Batch(format, 1, [values], [0, len(values)] if format.variable else None).events()
 
 
 def _size_of(step: Step) -> int:

@@ -49,7 +49,6 @@ __all__ = [
     "forget_source",
     "install",
     "install_heard",
-    "learn",
     "lineage_of",
     "report_trouble",
     "review",

@@ -9,6 +9,8 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from echoic.channels.directory import Directory
 from echoic.channels.identity import ChannelId
 from echoic.channels.messages import (
@@ -67,7 +69,8 @@ class Manager:
             case Join(name, _, hub):
                 return Joined(self.directory.join_source(name, hub.address), self.directory.heard(name))
             case Derive(step, share):
-                return DerivedAs(self.directory.derive(step, share=share))
+                fresh = msgspec.structs.replace(step, version=0)  # only who restores a book tells how far it was
+                return DerivedAs(self.directory.derive(fresh, share=share))
             case Leave(name, _, address):
                 self.directory.leave_source(name, address)
                 return Done()
@@ -93,6 +96,9 @@ class Manager:
         directory = self.directory
         self.adopt(lineage, ask)
         sources = directory.join_sink(name, sink)
+        step = directory.get(name).step
+        if step is not None and lineage and lineage[-1].version < step.version:  # it was not there when they changed
+            ask(sink.address, Tune(str(ChannelId(self.address, name)), step.values, step.version), ignore)
         waiting, silent, refusals = set(sources), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:
@@ -104,10 +110,10 @@ class Manager:
                     problems = silent if reply.kind == UnreachableError.__name__ else refusals
                     problems.append(f"{source}: {reply.reason}")
             if not waiting:
-                answer(_refusal(silent, refusals) or Joined([], directory.lineage(name)))
+                answer(_refusal(silent, refusals) or Joined([]))
 
         if not sources:
-            answer(Joined([], directory.lineage(name)))
+            answer(Joined([]))
         attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name))
         for source in sources:
             ask(source, attach, partial(settled, source))

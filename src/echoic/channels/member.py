@@ -183,6 +183,11 @@ class Member:
             del self._owed[next(iter(self._owed))]
         self._owed.setdefault(key, dict(self.sources) if since is None else since)
 
+    @property
+    def owing(self) -> bool:
+        """Whether any subscription counts whose hub is not sent to."""
+        return bool(self._owed)
+
     def owes(self, hub: str) -> bool:
         """Whether a hub that is not sent to has a subscription that counts."""
         return any(key[1] == hub for key in self._owed)

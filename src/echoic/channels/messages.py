@@ -211,8 +211,7 @@ class Join(_Tagged, frozen=True):
 class Joined(_Tagged, frozen=True):
     """For a source's hub: the hubs that want its events, and what is derived from its channel and has sinks.
 
-    Among the latter are channels without sinks from which others are derived; parents come first. For a sink's hub: how
-    the channel is derived at present.
+    Among the latter are channels without sinks from which others are derived; parents come first.
     """
 
     sinks: list[SinkHub]

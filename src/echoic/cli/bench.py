@@ -14,7 +14,7 @@ from echoic.testing.bench import Effort, Report
 
 __all__ = ["bench"]
 
-Question = Literal["round_trip", "one_way", "fan_out", "pipeline", "channels", "bandwidth"]
+Question = Literal["round_trip", "one_way", "fan_out", "pipeline", "channels", "bandwidth", "derive"]
 
 
 def bench(
@@ -28,7 +28,7 @@ def bench(
     """Measure how fast events are, beside raw sockets in the same run.
 
     round_trip: one synchronous event. one_way: a flood. fan_out: many sinks. pipeline: one hub after the other.
-    channels: many channels. bandwidth: large events.
+    channels: many channels. bandwidth: large events. derive: code that runs at the source.
 
     Try:
         echoic bench round_trip

@@ -35,7 +35,8 @@ class DerivationHere:
         derivation, member = self._derivation, self._member
         derivation.tune(member.lineage[-1])
         instance = derivation.instance(delivery.source)
-        made = derivation.apply(instance, delivery.batch) if not derivation.suspended else {}
+        at_work = delivery.batch.count and not derivation.suspended  # a call without events has no type to speak of
+        made = derivation.apply(instance, delivery.batch) if at_work else {}
         events = made.get(member.lineage[-1].port)
         return events if events is not None else Batch(member.format or delivery.batch.format, 0, [b""])
 

@@ -6,6 +6,9 @@ checksum, while it goes on with its work: it submits, calls, answers, lets time 
 but with a number, a name or an address in them that makes no sense. A frame is refused with an error of the declared
 tree or it is taken; everything else is a finding.
 
+The neighbour also derives: a derivation of the victim's channel is at work for it, and what it sends itself is derived
+by the victim when it says so. Its recipes, parameters and static variables are as hostile as the rest.
+
 So is memory that grows. The neighbour tells now and then what it has got, as any hub does that wants to be sent more;
 with that, everything the victim keeps has a limit, and when it has given the neighbour up, nothing of it is left.
 """
@@ -21,17 +24,31 @@ from echoic.channels import (
     ChannelCounts,
     ChannelEntry,
     ChannelId,
+    Compile,
     Concentrator,
+    Delivery,
+    Derivation,
     Dial,
     Greeting,
     Member,
     Message,
+    Policy,
+    Recipe,
+    Refused,
     SinkHub,
+    Step,
+    Workshop,
+    build,
+    compiled,
+    derive,
     ignore,
     messages,
+    report_trouble,
+    send_share,
 )
 from echoic.channels.greeting import count_frame
 from echoic.errors import EchoicError
+from echoic.formats import Format, event
 from echoic.testing.fuzz import Fuzzer
 from echoic.testing.mutation import BOUNDARIES, Mutator
 from echoic.testing.samples import Trade, sample_events
@@ -54,6 +71,7 @@ TWISTED: Final = 0.5
 OTHER_KIND: Final = 0.05
 OTHER_CHANNEL: Final = 0.1
 GIVEN_UP: Final = 0.02
+COMPILED: Final = 0.1  # of recipes that are not the samples' own, since compiling takes as long as a hundred frames
 KEPT_MAX: Final = 65_536  # of anything that a neighbour can make the victim remember
 NUMBERS: Final = (-(2**63), -1, 0, 1, 2, 5, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
 TEXTS: Final = (
@@ -73,12 +91,37 @@ TEXTS: Final = (
     "echoic://attacker:1/heard",
     "echoic://attacker:1/other",
     "echoic://x",
+    "mine.low",
+    "echoic://victim:1/mine.low",
+    "input.volume % 2 == 0",
+    "{ while (1) { } }",
     "\x00" * 300,
 )
 
-KEPT: Final = frozenset({"type", "role", "slow"})  # another value would only be refused
+KEPT: Final = frozenset({"type", "role", "slow", "spelling", "placement"})  # another value would only be refused
 
 _decoder: Final = msgspec.msgpack.Decoder(tuple[int, bool, dict[str, object]], strict=False)
+
+
+@event
+class Limits:
+    """The parameters of the derivation that is at work."""
+
+    low: float
+
+
+LOW: Final = bytes(Batch.of([Limits(75.0)], Limits).records)
+CODE: Final = "{ static int n; n = n + 1; return input.price > param.low && n % 3 != 0; }"
+DERIVED: Final = Step(
+    "mine.low",
+    "mine.low",
+    Recipe(MINE.name, CODE, params=Format.of(Limits).descriptor),
+    LOW,
+    input=Format.of(Trade).descriptor,
+)
+HEARD_STEP: Final = Step(
+    HEARD.name, HEARD.name, Recipe("all", "input.volume > 3", placement="auto"), input=Format.of(Trade).descriptor
+)
 
 
 class ChannelFuzzer(Fuzzer):
@@ -91,17 +134,22 @@ class ChannelFuzzer(Fuzzer):
         self._samples = list(_make_samples())
         self._mutator = Mutator(random, [payload for _, payload, _ in self._samples])
         self._now_ns = self._age = 0
+        self._workshops = {step.recipe: Workshop(step, Policy()) for step in (DERIVED, HEARD_STEP)}
+        self._heard = Derivation("victim:1", HEARD_STEP, None, Policy())
+        self._heard.equip(self._workshops[HEARD_STEP.recipe])
         self.victim, self._mine = self._begin()
 
     def _begin(self) -> tuple[Concentrator, Member]:
-        """Make a victim that takes part in two channels with the attacker."""
-        victim = Concentrator("victim", "victim:1", "victim")
+        """Make a victim that takes part in three channels with the attacker, two of them derived."""
+        victim, trade = Concentrator("victim", "victim:1", "victim"), Format.of(Trade)
         victim.tick(self._now_ns)
-        victim.manager.directory.create(MINE.name, None)
-        mine = victim.open(MINE, None)
+        victim.manager.directory.create(MINE.name, trade)
+        victim.manager.directory.derive(DERIVED)
+        mine = victim.open(MINE, trade)
         mine.sources[SOURCE] = 0
         victim.join(mine, "source", ignore)
         heard = victim.open(HEARD, None)
+        heard.lineage = (HEARD_STEP,)
         heard.sink = SinkHub(victim.address, "block", ("printer",))
         self._meet(victim)
         victim.join(heard, "sink", ignore)
@@ -116,8 +164,12 @@ class ChannelFuzzer(Fuzzer):
                 greeting.receive(frame)
         victim.meet(greeting)
         bind = messages.Bind(1, str(HEARD), {1: 0})
-        join = messages.Join(MINE.name, "sink", SinkHub(ATTACKER.address, "latest", ("s",), ATTACKER.hub, 1))
-        said = [(FrameKind.CONTROL, messages.encode_message(0, message)) for message in (bind, join)]
+        sink = SinkHub(ATTACKER.address, "latest", ("s",), ATTACKER.hub, 1)
+        joins = [messages.Join(name, "sink", sink) for name in (MINE.name, DERIVED.name)]
+        said = [(FrameKind.CONTROL, messages.encode_message(0, bind))]
+        said += [(FrameKind.CONTROL, messages.encode_message(0, join)) for join in joins]
+        if self._random.random() < 0.5:
+            said.append((FrameKind.CONTROL, messages.encode_message(0, messages.Placed(1, 1, 0, here=False))))
         said += [(kind, payload) for kind, payload, _ in self._samples if kind is FrameKind.FORMATS]
         for kind, payload in said:
             victim.receive(ATTACKER.hub, Frame(kind, 0, memoryview(payload)))
@@ -142,8 +194,7 @@ class ChannelFuzzer(Fuzzer):
         try:
             for frame in FrameReader(checked=True).receive(data):
                 for delivery in self.victim.receive(ATTACKER.hub, frame):
-                    delivery.batch.events()
-                    self.victim.reply(delivery, {}) if delivery.call else self.victim.handled(delivery)
+                    self._deliver(delivery)
         except EchoicError:
             if self._random.random() < GIVEN_UP:
                 self._give_up()
@@ -155,11 +206,27 @@ class ChannelFuzzer(Fuzzer):
             if self._age >= LIFE_FRAMES:
                 self._end()
 
+    def _deliver(self, delivery: Delivery) -> None:
+        """Do with arrived events what sinks do."""
+        batch = delivery.batch
+        if delivery.raw:
+            self._heard.tune(delivery.member.lineage[-1])
+            self._heard.suspended = ""
+            made = self._heard.apply(self._heard.instance(delivery.source), batch)
+            batch = made.get(0, Batch(batch.format, 0, [b""]))
+        if batch.count:
+            batch.events()
+        self.victim.reply(delivery, {}) if delivery.call else self.victim.handled(delivery)
+
     def _work(self) -> None:
         """Let the victim do what hubs do, and make sure that it keeps no more than it may."""
         victim, mine = self.victim, self._mine
         if not victim.blocked(mine):
+            shares = derive(mine, SOURCE, self._batch, self._clock)
             victim.submit(mine, SOURCE, self._batch)
+            for share in shares:
+                send_share(victim, share)
+            report_trouble(victim, mine)
         number, call = victim.call(mine, SOURCE, self._batch)
         victim.calls[ANSWERED] = call  # the one that the samples answer
         if self._random.random() < 0.5:
@@ -187,6 +254,11 @@ class ChannelFuzzer(Fuzzer):
         for member in victim.members.values():
             kept[f"positions in {member.name}"] = len(member.positions)
             kept[f"targets of {member.name}"] = len(member.fanout.targets)
+        kept |= {f"ports of {key}": len(derivation.outlets) for key, derivation in victim.derivations.items()}
+        kept |= {f"sources of {key}": len(derivation.instances) for key, derivation in victim.derivations.items()}
+        kept["derived sources"] = len(self._heard.instances)
+        if len(victim.derivations) > victim.policy.derivations_max:
+            raise AssertionError(f"{len(victim.derivations)} derivations, limit is {victim.policy.derivations_max}")
         for neighbour in victim.neighbours.values():
             kept[f"bindings of {neighbour.id}"] = len(neighbour.bindings)
             kept[f"formats of {neighbour.id}"] = len(neighbour.registry)
@@ -196,12 +268,26 @@ class ChannelFuzzer(Fuzzer):
 
     def _act(self) -> None:
         """Do what the victim wants done: nobody whom it dials is there."""
-        effects = self.victim.effects
+        victim, effects = self.victim, self.victim.effects
         while effects:
-            effect = effects.pop(0)
-            if isinstance(effect, Dial):
-                self.victim.unreachable(effect.address, "nobody is there", refused=self._random.random() < 0.5)
-        self.victim.stirred.clear()
+            match effects.pop(0):
+                case Dial(address):
+                    victim.unreachable(address, "nobody is there", refused=self._random.random() < 0.5)
+                case Compile(derivation):
+                    compiled(victim, derivation, self._build(derivation))
+                case _:
+                    pass  # it is told to sinks, of which there are none here
+        victim.stirred.clear()
+
+    def _build(self, derivation: Derivation) -> Workshop | Refused | None:
+        """Compile a recipe, now and then."""
+        known = self._workshops.get(derivation.step.recipe)
+        if known is not None and derivation.step.input == known.step.input:
+            return known
+        return build(derivation) if self._random.random() < COMPILED else Refused("ECodeError", "it is not tried")
+
+    def _clock(self) -> int:
+        return self._now_ns
 
     def _give_up(self) -> None:
         self.victim.gone(ATTACKER.hub, "it broke a rule")
@@ -264,6 +350,29 @@ def _make_messages() -> Iterator[Message]:
     yield from (messages.Register("heard", str(HEARD)), messages.Unregister("heard", str(HEARD)))
     yield from (messages.Resolve("heard"), messages.Resolved(str(HEARD)))
     yield messages.Reported("attacker", [ChannelCounts("heard", str(HEARD), "Trade", *range(10))])
+    yield from _make_messages_about_derivations(attacker)
+
+
+def _make_messages_about_derivations(attacker: SinkHub) -> Iterator[Message]:
+    derived = str(ChannelId(MINE.address, DERIVED.name))
+    routed = msgspec.structs.replace(DERIVED, name="r.1", group="r", port=1, recipe=Recipe(MINE.name, "1", ports=2))
+    second = msgspec.structs.replace(DERIVED, name="second", group="second", recipe=Recipe(DERIVED.name, "1"))
+    placed_there = Recipe(MINE.name, "input.volume > 3", placement="auto")
+    moving = msgspec.structs.replace(DERIVED, name="auto", group="auto", recipe=placed_there)
+    for lineage in ((DERIVED,), (routed,), (DERIVED, second), (moving,)):
+        id = str(ChannelId(MINE.address, lineage[-1].name))
+        yield messages.Attach(id, attacker, lineage)
+        yield messages.Join(lineage[-1].name, "sink", attacker, lineage)
+        yield messages.Join(lineage[-1].name, "source", attacker, lineage)
+        yield from (messages.Detach(id, ATTACKER.address), messages.Derive(lineage[-1], share=False))
+        yield messages.Derive(msgspec.structs.replace(lineage[-1], name="", group=""))
+    yield from (messages.DerivedAs((DERIVED,)), messages.Joined([attacker], (DERIVED, second)))
+    yield messages.Described(HEARD.name, Format.of(Trade).descriptor, [], [attacker], (HEARD_STEP,))
+    yield from (messages.Tune(DERIVED.name, LOW), messages.Tune(derived, LOW, 3), messages.Tune(str(HEARD), b"", 2))
+    yield from (messages.Save(derived), messages.Saved({1: bytes(8)}, Format.of(Limits).descriptor))
+    yield from (messages.Restore(derived, {0: bytes(8)}), messages.Restore(derived, {1: bytes(4)}))
+    yield from (messages.Placed(1, 1, 0, here=False), messages.Placed(1, 1, 5, here=True))
+    yield messages.Trouble(derived, ATTACKER.address, "it hurts", 3, suspended=True)
 
 
 def _twist(draw: Random, value: object) -> object:
@@ -275,6 +384,8 @@ def _twist(draw: Random, value: object) -> object:
             return draw.choice(NUMBERS) if draw.random() < 0.3 else value
         case str():
             return draw.choice(TEXTS) if draw.random() < 0.3 else value
+        case bytes():
+            return draw.choice((value[: draw.randrange(len(value) + 1)], value * 2, LOW, value, value))
         case dict():
             return {_twist_key(draw, key): item if key in KEPT else _twist(draw, item) for key, item in value.items()}
         case tuple():

@@ -86,7 +86,8 @@ class DerivedBook:
     def __init__(self) -> None:
         self.ledger: Final = Ledger()
         self.streams: Final[list[Stream]] = []
-        self.raw_events = self.passed = self.here = 0
+        self.raw_events = self.passed = self.here = self.uncounted = 0
+        self._lost: Final[dict[tuple[int, int], int]] = {}
         self._streams: Final[dict[tuple[str, int], Stream]] = {}
         self._formulas: Final[dict[tuple[str, str], set[Formula]]] = {}
         self._last: Final[dict[tuple[int, int], int]] = {}
@@ -139,18 +140,29 @@ class DerivedBook:
             check(derived == passing, f"{what}, sinks here get {derived}")
         elif one.hub.id in _targets(source, one):
             check(sent == (raw or passing), f"{what}, {sent} are sent")
+        elif expected.passing and not sent:
+            self.lose(source, one, expected.passing[0])
 
     def promise(self, source: "Source", one: "Subscription") -> None:
         """Note that a subscription in another hub counts for what a source submits from here on."""
-        core, number = source.hub.core, source.number
-        for step in one.member.lineage:
-            derivation = core.derivations[str(ChannelId(one.member.manager, step.group))]
-            instance = derivation.instances.get(number)
-            if instance is None:
-                return
-            number = instance.source
-        stream = self._stream(source, one.member.id, number)
-        self.ledger.promise(stream.number, one.number)
+        number = _number_of(source, one)
+        if number:
+            stream = self.find([source], one, number)
+            self.ledger.promise(stream.number, one.number)
+
+    def find(self, sources: "list[Source]", one: "Subscription", number: int) -> Stream:
+        """Return the stream of a number, of which nothing may have been sent yet; what was counted is entered.
+
+        Raises:
+            AssertionError: It is no source's.
+        """
+        for source in sources:
+            if (one.member.id, number) not in self._streams and _number_of(source, one) == number:
+                self._stream(source, one.member.id, number)
+        stream = self.stream(one.member.id, number)
+        outlet = stream.source.hub.core.members[one.member.id]
+        self.count(stream, outlet.sources.get(number, 0))
+        return stream
 
     def sent(self, source: "Source", share: Share, first: int) -> Stream:
         """Enter what was sent to other hubs.
@@ -160,6 +172,7 @@ class DerivedBook:
         """
         stream = self._stream(source, share.member.id, share.source)
         if share.remote:
+            self.count(stream, first)
             numbers, samples = numbers_in(share.batch), stream.samples
             check(first == len(samples), f"{share.member.name} goes on at {first}, where {len(samples)} is due")
             check(not samples or samples[-1] < numbers[0], f"{share.member.name} goes back to {numbers[0]}")
@@ -167,6 +180,32 @@ class DerivedBook:
             stream.raw.extend([not share.local] * len(numbers))
             self.ledger.submit(stream.number, len(numbers))
         return stream
+
+    def count(self, stream: Stream, position: int) -> None:
+        """Enter events that were counted and not derived, since nobody listened who could be reached."""
+        skipped = position - len(stream.samples)
+        if skipped > 0:
+            stream.samples.extend([-1] * skipped)
+            stream.raw.extend([False] * skipped)
+            self.ledger.submit(stream.number, skipped)
+            self.uncounted += skipped
+
+    def lose(self, source: "Source", one: "Subscription", number: int) -> None:
+        """Note that an event is not derived for a subscription whose hub cannot be reached, which must be told of it."""
+        self._lost.setdefault((source.number, one.number), number)
+
+    def lost(self, source: "Source", one: "Subscription") -> int:
+        """Return the first event of a source that a subscription has lost in silence so far, -1 for none."""
+        return self._lost.get((source.number, one.number), -1)
+
+    def miss(self, stream: Stream, one: "Subscription", first: int, last: int) -> None:
+        """Enter what was reported missing.
+
+        Raises:
+            AssertionError: It was delivered or reported before, or never submitted.
+        """
+        self.ledger.miss(stream.number, one.number, first, last)
+        self._lost.pop((stream.source.number, one.number), None)
 
     def arrived(self, hub: "SimulatedHub", one: "Subscription", delivery: Delivery) -> Stream:
         """Enter what has arrived, and derive it if it comes as it was submitted.
@@ -240,6 +279,18 @@ class DerivedBook:
         expected = self.formula(member.manager, derivation.step).passing(step.recipe, step.port, numbers)
         check(passed == expected, f"{expected} of {numbers} pass, a sink of {member.name} derives {passed}")
         return passed
+
+
+def _number_of(source: "Source", one: "Subscription") -> int:
+    """Return the number under which a source is known in the channel of a subscription, 0 if it has none yet."""
+    core, number = source.hub.core, source.number
+    for step in one.member.lineage:
+        derivation = core.derivations.get(str(ChannelId(one.member.manager, step.group)))
+        instance = derivation.instances.get(number) if derivation is not None else None
+        if instance is None:
+            return 0
+        number = instance.source
+    return number
 
 
 def numbers_in(batch: Batch) -> list[int]:

@@ -199,8 +199,8 @@ class Deriving:
 
     def missed(self, one: "Subscription", gap: Gap) -> "Source":
         """Enter what was reported missing; return of which source."""
-        stream = self.book.stream(one.member.id, gap.source)
-        self.book.ledger.miss(stream.number, one.number, gap.first, gap.last)
+        stream = self.book.find(self._system.sources, one, gap.source)
+        self.book.miss(stream, one, gap.first, gap.last)
         return stream.source
 
     def permitted(self, source: "Source", one: "Subscription") -> bool:
@@ -218,7 +218,7 @@ class Deriving:
             derivation = source.hub.core.derivations.get(str(ChannelId(manager, step.group)))
             if derivation is not None and (derivation.suspended or not Formula.of(derivation.step.values).modulus):
                 return False
-        return self.permitted(source, one)
+        return self.permitted(source, one) and (not source.load or len(one.member.lineage) == 1)
 
     def check_bounds(self) -> None:
         """Check that no hub has more derivations, channels or copies than there can be use for.
@@ -254,6 +254,11 @@ class Deriving:
                     self.book.ledger.is_settled(number, subscription),
                     f"source {stream.source.number} has sent {len(stream.samples)} events of {stream.channel}, "
                     f"subscription {subscription} is promised those from {line.promised} on and waits for {line.next}",
+                )
+                lost = self.book.lost(stream.source, one)
+                check(
+                    lost < 0 or not self._system.agreed(stream.source, one),
+                    f"event {lost} of source {stream.source.number} was lost in silence for subscription {one.number}",
                 )
         self.check_bounds()
         for hub, derivation in self.derivations():

@@ -420,7 +420,7 @@ class SimulatedSystem:
         for _ in range(20):
             for source in self.sources:
                 if source.living:
-                    self.submit(source, PROGRESS_EVENTS if self.derived.channels else 1)
+                    self.submit(source, PROGRESS_EVENTS if self.derived.channels and not source.load else 1)
             self.run(PROGRESS_NS // 20)
         for source, subscription in pairs:
             check(

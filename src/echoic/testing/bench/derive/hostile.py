@@ -98,7 +98,7 @@ def measure(effort: Effort, report: Report) -> None:
         events = left_alone.calibrated(effort.sample_seconds)
         for number in range(effort.rounds):
             effort.told(f"round {number + 1} of {effort.rounds}")
-            with start_peers(ATTACKER, SETUP, [{"id": attacked.channel.id}]) as (attacker,):
+            with start_peers(ATTACKER, SETUP, [{"id": attacked.channel.id, "round": number}]) as (attacker,):
                 attacker.address()
                 sieges.append(_besiege(hub, attacked, attacker))
                 seconds[ARRIVING, COLUMN].append(sieges[-1].seconds / sieges[-1].events)
@@ -124,8 +124,10 @@ def _told(sieges: list[Siege]) -> list[str]:
     lasted = Spread.quartiles_of([siege.seconds for siege in sieges])
     return [
         f"until all were suspended or refused: {lasted} s",
-        f"of {len(HOSTILE)} hostile derivations {len(HOSTILE) - len(reasons)} were refused, "
-        f"{sum(map(bool, reasons))} suspended, {reasons.count('')} went on",
+        (
+            f"of {len(HOSTILE)} hostile derivations {len(HOSTILE) - len(reasons)} were refused, "
+            f"{sum(map(bool, reasons))} suspended, {reasons.count('')} went on"
+        ),
         *(f"suspended: {reason}" for reason in reasons if reason),
     ]
 
@@ -180,7 +182,8 @@ def attack(control: Control, setup: Setup, argument: Argument) -> None:  # noqa:
     logging.getLogger("echoic").setLevel(logging.CRITICAL)  # whoever means harm does not mind what becomes of it
     with Hub() as hub:
         channel = hub.open(str(argument["id"]), Trade)
-        derived = [each for attack in HOSTILE.values() for each in _derived(channel, attack)]
+        remark = f" /* {argument['round']} */"  # so that it is not what an earlier one has derived
+        derived = [each for attack in HOSTILE.values() for each in _derived(channel, attack, remark)]
         control.ready()
         while not control.tally.left:
             time.sleep(0.001)
@@ -193,10 +196,10 @@ def attack(control: Control, setup: Setup, argument: Argument) -> None:  # noqa:
         control.wait()
 
 
-def _derived(channel: "Channel", attack: Attack) -> "Sequence[Channel]":
+def _derived(channel: "Channel", attack: Attack, remark: str) -> "Sequence[Channel]":
     try:
         if attack.ports:
-            return channel.route(attack.code, attack.ports, share=False)
-        return [channel.derive(attack.code, attack.output, share=False)]
+            return channel.route(attack.code + remark, attack.ports, share=False)
+        return [channel.derive(attack.code + remark, attack.output, share=False)]
     except EchoicError:  # it is refused, as it should be
         return []
