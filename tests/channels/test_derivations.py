@@ -568,6 +568,40 @@ def test_hostile_steps_do_not_fill_the_memory() -> None:
     assert len(victim.core.members) < 200
 
 
+# Lone events
+
+
+def test_a_lone_event_is_rejected_by_the_parameters_of_the_day() -> None:
+    victim = Victim()
+    step = victim.step(params=LIMITS.descriptor, code="input.price < param.low", values=LOW)
+    victim.listen(step)
+    [derivation] = victim.core.derivations.values()
+    lone = bytes(Batch.of([Trade(1, 7.0)], Trade).records)
+    assert derivation.rejects(TRADE, lone)
+    victim.ask(messages.Tune(step.name, HIGH))
+    assert not derivation.rejects(TRADE, lone)
+    derivation.suspend("for a test")
+    assert not derivation.rejects(TRADE, lone), "that is for the batch to find out"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "{ static int n; n++; return 0; }",
+        "{ long i; double s = 0; for (i = 0; i < 5000; i++) s += sqrt(i + input.price); return s < 0; }",
+        "{ while (input.number > 5) { } return 0; }",
+    ],
+    ids=["with state", "heavy", "without a bound"],
+)
+def test_a_lone_event_is_not_turned_away_by_code_that_must_be_counted(code: str) -> None:
+    victim = Victim()
+    victim.listen(victim.step(code=code))
+    [derivation] = victim.core.derivations.values()
+    assert not derivation.rejects(TRADE, bytes(Batch.of([Trade(1, 7.0)], Trade).records))
+    assert victim.submit(7.0) == []
+    assert derivation.counts().busy_ns > 0
+
+
 # Placement and review
 
 

@@ -43,7 +43,7 @@ def test_several_problems_are_shown_in_the_order_of_the_text() -> None:
         "<ecode>:1:9: there is no variable `valume`\n"
         "    int i = valume;\n"
         "            ^\n"
-        "<ecode>:2:10: `/` divides an integer by zero\n"
+        "<ecode>:2:10: an integer is divided by zero\n"
         "    return i / 0;\n"
         "             ^"
     )
@@ -149,9 +149,9 @@ def test_a_quotation_is_short() -> None:
             "int i; output.flags[i & 3] |= (i = 9); return 1;",
             "1:28: `output.flags` is `bool`: its index and the value must have no effects here",
         ),
-        ("return 1 / 0;", "1:10: `/` divides an integer by zero"),
-        ("return input.n % (3 - 3);", "1:16: `%` divides an integer by zero"),
-        ("output.count /= 0; return 1;", "1:14: `/` divides an integer by zero"),
+        ("return 1 / 0;", "1:10: an integer is divided by zero"),
+        ("return input.n % (3 - 3);", "1:16: an integer is divided by zero"),
+        ("output.count /= 0; return 1;", "1:14: an integer is divided by zero"),
         ("return 1.5 % 2;", "1:12: `%` needs integers, got `float64` (`fmod` is the remainder of floats)"),
         ("return 1 << 1.5f;", "1:10: `<<` needs integers, got `float32`"),
         ("output.mean |= 1; return 1;", "1:13: `|` needs integers, got `float64`"),

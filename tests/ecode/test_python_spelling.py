@@ -175,7 +175,7 @@ REFUSED = [
     ("x = input.price % 2", "`%` is for integers; for floats write `fmod(a, b)`"),
     ("x = input.price & 1", "needs integers"),
     ("x = input.pricee", "did you mean `price`?"),
-    ("x = input.number // 0", "divides an integer by zero"),
+    ("x = input.number // 0", "an integer is divided by zero"),
     ("for i in input.samples: pass", "write `for i in range(...)` and index with `i`"),
     ("for i, j in range(3): pass", "a `for` loop has one counter"),
     ("for i in range(): pass", "`range` takes 1 to 3 arguments, got 0"),

@@ -1,7 +1,8 @@
-"""A process with a hub, told by lines of JSON what to be: a manager, a name server, a source or a sink.
+"""A process with a hub, told by lines of JSON what to be: a manager, a name server, a source, a sink or a nuisance.
 
 Run as a program it reads one line of options from its input and answers with lines of JSON. A sink tells what it has
-seen when it is asked, a source publishes until it is told to stop.
+seen when it is asked, perhaps of a channel that it derives, a source publishes until it is told to stop. A nuisance
+derives whatever it is told and does nothing else.
 """
 
 import json
@@ -69,13 +70,19 @@ def publish(hub: echoic.Hub, options: dict) -> None:
             stop.set()
             thread.join()
         links = [link.connected for link in hub.statistics().links]
-        say(submitted=counts["submitted"], memory=memory_bytes(), links=links)
+        derivations = {
+            counts.name: {"events": counts.events_in, "faults": counts.faults, "suspended": counts.suspended}
+            for counts in hub.report(hub.address).derivations
+        }
+        say(submitted=counts["submitted"], memory=memory_bytes(), links=links, derivations=derivations)
     stop.set()
     thread.join(10)
 
 
 def watch(hub: echoic.Hub, options: dict) -> None:
     channel = hub.create(options["channel"], Tick) if options.get("create") else hub.open(options["channel"], Tick)
+    if options.get("code"):
+        channel = channel.derive(options["code"], placement=options.get("placement", "source"))
     seen: dict[int, int] = {}
     problems: list[str] = []
     spans: dict[int, list[list[int]]] = {}
@@ -119,7 +126,19 @@ def watch(hub: echoic.Hub, options: dict) -> None:
             )
 
 
-ROLES = {"manage": manage, "publish": publish, "watch": watch}
+def assail(hub: echoic.Hub, options: dict) -> None:
+    channel, refused = hub.open(options["channel"], Tick), 0
+    for code in options["codes"]:
+        try:
+            channel.derive(code, share=False).subscribe(lambda batch: None, batch=True)
+        except echoic.errors.EchoicError:
+            refused += 1
+    say(id=channel.id, address=hub.address, refused=refused)
+    while commands() != "stop":
+        say(ok=True)
+
+
+ROLES = {"manage": manage, "publish": publish, "watch": watch, "assail": assail}
 
 
 def main() -> None:

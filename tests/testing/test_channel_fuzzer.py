@@ -37,6 +37,26 @@ def test_a_hub_that_forgets_a_check_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert report.findings
 
 
+def test_a_hub_that_trusts_what_it_is_told_about_placement_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_raw(self: member.Member, source: int, first: int) -> bool:
+        turns = (self._placed or {}).get(source, ((first, True),))
+        return not [here for since, here in turns if since <= first][-1]
+
+    monkeypatch.setattr(member.Member, "is_raw", is_raw)
+    report = ChannelFuzzer(Random(2)).run(20_000)
+    assert any("IndexError" in finding.error for finding in report.findings)
+
+
+def test_the_hostile_hub_has_derivations_at_work_and_is_derived_from() -> None:
+    fuzzer, active, derived = ChannelFuzzer(Random(8)), 0, 0
+    for _ in range(40):
+        fuzzer.run(100)
+        active += bool(fuzzer.victim.members["echoic://victim:1/mine"].derivations)
+        derived += bool(fuzzer.victim.derivations)
+    assert derived > 10
+    assert active > 5
+
+
 def test_a_hub_that_keeps_the_requests_of_one_it_gave_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Requests, "gone", lambda self, hub, reason: None)
     monkeypatch.setattr(Requests, "overdue", lambda self, now_ns: None)

@@ -150,7 +150,11 @@ class Concentrator:
 
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
-                install_heard(self, member, reply.heard, lambda: attach_all(self, member, reply.sinks, settled))
+
+                def installed(complete: bool) -> None:
+                    attach_all(self, member, reply.sinks, lambda reached: settled(reached and complete))
+
+                install_heard(self, member, reply.heard, installed)
             else:
                 answer(reply)
 

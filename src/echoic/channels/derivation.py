@@ -133,6 +133,7 @@ class Derivation:
         self._here = step.recipe.placement != "sink"
         self._fault = ""
         self._probes = 0
+        self._expected = False
         self._gates: dict[int, Callable[[bytes], int]] = {}
         self._recent_faults = 0.0
         self._reviewed = (0, 0, 0, 0.0)
@@ -164,6 +165,7 @@ class Derivation:
         active = self.ready and self.active
         if active and self not in parent.derivations:
             self.catch_up()
+            self._expected = False
             for instance in list(self.instances.values()):
                 instance.idle_since = -1
         elif not active:
@@ -188,14 +190,19 @@ class Derivation:
     def expect(self) -> None:
         """Have a copy for each source, since somebody wants to know what he misses of it while nothing is derived."""
         parent = self.parent
-        if parent is None:
+        if parent is None or self in parent.derivations:
             return
-        if parent.origin is not None and self not in parent.derivations:
+        if parent.origin is not None:
             parent.origin.expect()
+        self._have_copies(parent)
+        self._expected = True
+
+    def _have_copies(self, parent: "Member") -> None:
+        """Have a copy for each source; one that began while somebody expected it counts from its beginning."""
         for source, position in list(parent.sources.items()):
             if source not in self.instances:
                 instance = self.instance(source)
-                instance.idle_since = position
+                instance.idle_since = parent.began(source) if self._expected else position
                 for outlet in self.outlets.values():
                     outlet.sources.setdefault(instance.source, 0)
 
@@ -209,6 +216,8 @@ class Derivation:
             return
         if parent.origin is not None:
             parent.origin.catch_up()
+        if self._expected:
+            self._have_copies(parent)
         for source, instance in list(self.instances.items()):
             count = parent.sources.get(source, 0) - instance.idle_since
             if count > 0 and instance.idle_since >= 0:

@@ -208,7 +208,7 @@ def remove(core: "Concentrator", key: str) -> None:
         elif "source" in outlet.roles:
             core.leave(outlet, "source")
     for source in list(derivation.instances):
-        derivation.forget(source)
+        _forget(core, derivation, source)
     orphans = [outlet for outlet in derivation.outlets.values() if not outlet.sources]
     for further in [further for further, other in core.derivations.items() if other.parent in orphans]:
         if further in core.derivations:
@@ -220,18 +220,21 @@ def remove(core: "Concentrator", key: str) -> None:
             core.close(outlet)
 
 
-def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], then: Callable[[], None]) -> None:
-    """Install the derivations that have sinks in a hub that has just got sources, then go on."""
-    waiting = len(heard)
+def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], then: Callable[[bool], None]) -> None:
+    """Install the derivations that have sinks in a hub that has just got sources.
+
+    Then go on, with whether the manager has said of each of them who listens; what is refused here needs nobody.
+    """
+    waiting, complete = len(heard), True
     if not waiting:
-        then()
+        then(True)
         return
 
-    def settled(_: Message) -> None:
-        nonlocal waiting
-        waiting -= 1
+    def settled(reply: Message) -> None:
+        nonlocal waiting, complete
+        waiting, complete = waiting - 1, complete and isinstance(reply, Joined)
         if not waiting:
-            then()
+            then(complete)
 
     def installed(step: Step, refused: Refused | None) -> None:
         outlet = core.members.get(str(ChannelId(member.manager, step.name)))
@@ -264,9 +267,17 @@ def forget_source(core: "Concentrator", member: Member, source: int) -> None:
     """Note that a source has ended; without any, what was derived from it ends too."""
     for key, derivation in list(core.derivations.items()):
         if derivation.parent is member:
-            derivation.forget(source)
-            if not member.sources and member.origin is None:
+            _forget(core, derivation, source)
+            if key in core.derivations and not member.sources and member.origin is None:
                 remove(core, key)
+
+
+def _forget(core: "Concentrator", derivation: Derivation, source: int) -> None:
+    """Forget the copy for a source, and those of what is derived in turn, whether anybody listens or not."""
+    instance = derivation.instances.get(source)
+    derivation.forget(source)
+    for outlet in derivation.outlets.values() if instance is not None else ():
+        forget_source(core, outlet, instance.source)
 
 
 def derive(member: Member, source: int, batch: Batch, clock: Callable[[], int]) -> list[Share]:

@@ -169,6 +169,10 @@ class Member:
         self.events_out += count
         return first
 
+    def began(self, source: int) -> int:
+        """Return the number of the first event of a source here."""
+        return self._began.get(source, self.sources.get(source, 0))
+
     def end(self, source: int) -> int:
         """Forget a source here; return its position."""
         self._began.pop(source, None)

@@ -54,6 +54,7 @@ COST_MAX: Final = 1 << 62
 CHECK: Final = 2
 DIVISION: Final = 10
 CALL: Final = 20
+SLOW_CALLS: Final = {"fmod": 100}  # it subtracts bit by bit: numbers that lie far apart take microseconds
 SLOT: Final = 8
 TEXT_BYTES: Final = 256  # what a text is taken to have whose length is not known
 BYTES_PER_UNIT: Final = 8  # how much an instruction clears or copies
@@ -103,8 +104,9 @@ class Costs:
                 return min(turns * self.turn(statement) + self.value(statement.test) + 1, COST_MAX)
             case Declare(variable=variable, values=values):
                 return _moved(variable.count * variable.number.size) + sum(1 + self.value(value) for value in values)
-            case AssignText():
-                return CALL + self._text(statement.text) + self.value(statement.text) + self.value(statement.target)
+            case AssignText(target=target, text=text):
+                cleared = _moved(target.field.fixed_dimensions[-1]) if target.field.kind is Kind.CHAR else 0
+                return CALL + self._text(text) + cleared + self.value(text) + self.value(target)
             case Evaluate() | Return() | Resize() | Break() | Continue():
                 return 1 + self.value(statement)
 
@@ -121,8 +123,8 @@ class Costs:
                 return 1 + (0 if node in self._safe else CHECK)
             case Arithmetic(operator="/" | "%") if not node.number.floating:
                 return DIVISION + CHECK
-            case MathCall():
-                return CALL
+            case MathCall(function=function):
+                return SLOW_CALLS.get(function, CALL)
             case TextEqual():
                 return 2 + min(self._text(node.left), self._text(node.right))
             case TextByte():

@@ -42,9 +42,11 @@ __all__ = ["Column", "NativeKernel", "compile_native"]
 
 NODES_FULL_MAX: Final = 500
 NODES_LIGHT_MAX: Final = 1000
+BLOCKS_FULL_MAX: Final = 400  # a node may be many: two texts that are compared are thirty
+BLOCKS_LIGHT_MAX: Final = 800
 OUTPUT_BYTES_FIRST: Final = 1 << 16
 TEXT_BYTES_LIKELY: Final = 64  # what the texts of one event are expected to take together
-OUTPUT_BYTES_MAX: Final = 0xFFFF_FFF8
+OUTPUT_BYTES_MAX: Final = 1 << 30  # of one run; bounds could tell four times as much
 UINT32, INT32 = numpy.dtype(numpy.uint32), numpy.dtype(numpy.int32)
 
 
@@ -70,7 +72,8 @@ def compile_native(
         raise CodegenError("native code needs a machine of 64 bits")
     routine = Routine(program, analysis, layout)
     text, demands, columns = write_routine(routine)
-    code = NativeCode.of(compile_library(text, ("run",), tier=_effort(tier, program.nodes)), "run")
+    effort = _effort(tier, program.nodes, blocks=text.count(":\n"))
+    code = NativeCode.of(compile_library(text, ("run",), tier=effort), "run")
     return NativeKernel(program, code, demands, routine, columns)
 
 
@@ -223,11 +226,11 @@ class NativeKernel:
             outcome.bounds = numpy.ndarray(selected + 1, UINT32, work, bounds_at)
 
 
-def _effort(tier: Literal["light", "full"], nodes: int) -> Tier:
+def _effort(tier: Literal["light", "full"], nodes: int, blocks: int) -> Tier:
     """Return how much a program of this size may be optimised."""
-    if nodes > NODES_LIGHT_MAX:
+    if nodes > NODES_LIGHT_MAX or blocks > BLOCKS_LIGHT_MAX:
         return "quick"
-    return "light" if nodes > NODES_FULL_MAX else tier
+    return "light" if nodes > NODES_FULL_MAX or blocks > BLOCKS_FULL_MAX else tier
 
 
 def _likely_bytes(output: Format | None) -> int:

@@ -162,4 +162,4 @@ def check_divisor(operator: str, divisor: Value, at: Position) -> None:
         ECodeError: The divisor is an integer and 0.
     """
     if operator in ("/", "%") and isinstance(divisor, Constant) and not divisor.number.floating and not divisor.value:
-        raise mistake(at, f"`{operator}` divides an integer by zero")
+        raise mistake(at, "an integer is divided by zero")

@@ -236,6 +236,8 @@ class Statements:
                 raise mistake(at, "`bool` is not the type of a variable; use `int`, comparisons are 0 or 1")
             case ast.Name(id="str" | "bytes"):
                 raise mistake(at, "texts are fields, not variables; name the field where the text is needed")
+            case ast.Name(id="static" | "Array" as name):
+                raise mistake(at, f"`{name}` needs brackets, such as `static[int32]` and `Array[float64, 10]`")
             case ast.Name(id=name):
                 known = (*TYPES, "Array", "static")
                 raise mistake(at, f"{quoted(name)} is not a type of the subset{did_you_mean(name, known)}")

@@ -66,7 +66,14 @@ class CampaignReport:
 
 
 def run_campaign(seed: int, count: int, processes: int = 1, *, talk: bool = False) -> CampaignReport:
-    """Run the programs of `count` seeds from `seed` on, and return what became of them."""
+    """Run the programs of `count` seeds from `seed` on, and return what became of them.
+
+    Args:
+        seed: The first seed.
+        count: How many programs.
+        processes: How many at a time.
+        talk: Whether to print findings and progress while it runs.
+    """
     report = CampaignReport()
     shares = [count // processes + (number < count % processes) for number in range(processes)]
     workers, first = [], seed
@@ -79,6 +86,8 @@ def run_campaign(seed: int, count: int, processes: int = 1, *, talk: bool = Fals
         for worker in workers:
             for progress in worker.receive():
                 report.add(progress)
+                if talk:
+                    sys.stdout.writelines(show(finding) + "\n" for finding in progress[2])
         if talk and time.monotonic() - told > 10:
             told = time.monotonic()
             sys.stderr.write(f"{report.tally.programs} programs in {told - began:.0f} s\n")
@@ -246,8 +255,6 @@ def main() -> None:
         return
     began = time.monotonic()
     report = run_campaign(wish.seed, wish.count, max(1, wish.processes), talk=True)
-    for finding in report.findings:
-        sys.stdout.write(show(finding) + "\n")
     tally = report.tally
     sys.stdout.write(
         f"{tally.programs} programs from seed {wish.seed} in {time.monotonic() - began:.0f} s, "

@@ -206,9 +206,10 @@ class Deriving:
     def permitted(self, source: "Source", one: "Subscription") -> bool:
         """Whether a source's hub runs what a subscription needs, or need not."""
         lineage = one.member.lineage
-        outlet = source.hub.core.members.get(one.member.id)
-        if (outlet is None or outlet.origin is None) and (one.number, source.hub.address) in self.told:
-            return False  # it was refused there, and those who listen know
+        core, told = source.hub.core, (one.number, source.hub.address) in self.told
+        outlet = core.members.get(one.member.id)
+        if (outlet is None or outlet.origin is None) and (told or core.load > core.policy.load_max):
+            return False  # it was refused there, and those who listen know, or will
         return source.hub.core.policy.derive or (len(lineage) == 1 and lineage[0].recipe.placement != "source")
 
     def progresses(self, source: "Source", one: "Subscription") -> bool:

@@ -99,6 +99,7 @@ class SimulatedHub:
         self._freezes = freezes
         self._connections: dict[End, Connection] = {}
         self._links: dict[str, End] = {}
+        self.core.tick(self._clock.now_ns)
         network.place(self)
         self._clock.after(self._random.randrange(TICK_NS), self._tick)
 

@@ -22,7 +22,6 @@ from echoic.testing.bench.contest import Effort
 from echoic.testing.bench.derive.figures import Atmosphere, Average, atmosphere
 from echoic.testing.bench.derive.sinks import ARRAYS, SETUP
 from echoic.testing.bench.derive.tables import table_of
-from echoic.testing.bench.events import Records
 from echoic.testing.bench.hubs import environment
 from echoic.testing.bench.peers import Peer, join, start_peers
 from echoic.testing.bench.report import Report
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from echoic import Source
+    from echoic.testing.bench.events import Records
 
 __all__ = ["AVERAGED", "BATCH", "ELAPSED", "LINKS", "MODES", "SYSTEM", "TITLE", "USER", "WHOLE", "measure"]
 
@@ -53,9 +53,9 @@ class Way:
         self._peer = peer
         records: Records = numpy.concatenate([atmosphere()] * DIFFERENT)
         records["wind_velocity"] += numpy.arange(DIFFERENT)[:, None, None]
-        self._submit: "Callable[[object], None]" = source.submit if batch == 1 else source.submit_batch
+        self._submit: Callable[[object], None] = source.submit if batch == 1 else source.submit_batch
         self._batch = batch
-        self._events: "Sequence[object]" = (
+        self._events: Sequence[object] = (
             [Atmosphere(each["wind_velocity"]) for each in records]
             if batch == 1
             else [records[at : at + batch] for at in range(0, DIFFERENT, batch)]

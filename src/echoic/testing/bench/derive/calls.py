@@ -7,8 +7,8 @@ A call is written out in the timed loop as `function(argument)`, without anythin
 may cost more than the call: one event takes 30 ns, a `functools.partial` 20. What an empty call costs is told beside it
 and never subtracted. The garbage collector rests while a sample is taken.
 
-What is told is processor time of this thread. None of these calls waits for anything, so on a calm machine that is the
-time that elapses; on a busy one it is at least not the time of others.
+What is told is processor time, of all threads: wasmtime compiles in several. The other calls never wait, so that for
+them it is the time that elapses on a calm machine; on a busy one it is at least not the time of others.
 """
 
 import random
@@ -41,7 +41,7 @@ def interleave_calls(calls: Mapping[Cell, Call], effort: Effort) -> Samples:
     timers = {
         cell: timeit.Timer(
             "function(argument)",
-            timer=time.thread_time,
+            timer=time.process_time,
             globals={"function": call.function, "argument": call.argument},
         )
         for cell, call in calls.items()

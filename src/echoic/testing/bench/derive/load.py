@@ -119,7 +119,8 @@ def _submit_paced(
     while due < end:
         submit(draw())
         submitted += events
-        due += interval
+        # Whoever comes late does not hurry: two events in quick succession would no longer be lone ones.
+        due = max(due, clock()) + interval
         sleep(max(0.0, due - clock()))
     return submitted
 
