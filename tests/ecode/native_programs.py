@@ -10,7 +10,7 @@ from echoic.ecode.analysis import analyse
 from echoic.ecode.compiling import check
 from echoic.ecode.kernel import Outcome
 from echoic.ecode.native import NativeKernel, compile_native
-from echoic.ecode.native_routine import Layout
+from echoic.ecode.native.routine import Layout
 from echoic.ecode.program import Program, Signature
 from echoic.formats import Array, Format
 from echoic.wire import Batch

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.ecode import Signature, check, tree, typed
-from echoic.ecode.checker import check_tree
-from echoic.ecode.folding import fold_arithmetic, fold_comparison
+from echoic.ecode import Signature, check, typed
+from echoic.ecode.checking.checker import check_tree
+from echoic.ecode.checking.folding import fold_arithmetic, fold_comparison
 from echoic.ecode.numbers import FLOAT32, FLOAT64, INT32, INT64, NUMBERS, UINT32, UINT64, Number, convert
-from echoic.ecode.text import SourceText
+from echoic.ecode.syntax import tree
+from echoic.ecode.syntax.text import SourceText
 from echoic.errors import FormatError
 from echoic.formats import ARCHITECTURES, NATIVE, Format
 from tests.ecode.spelled import FILTER, ROUTER, TRANSFORM, Limits, Summary, Trade, body, checked, problems, returned

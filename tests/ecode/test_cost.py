@@ -3,7 +3,7 @@
 import pytest
 
 from echoic.ecode.analysis import analyse
-from echoic.ecode.cost import COST_MAX
+from echoic.ecode.analysis.cost import COST_MAX
 from echoic.formats import Array, char, event, float64, int32
 from tests.ecode.programs import BACK_ENDS, checked, run
 

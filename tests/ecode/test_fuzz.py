@@ -1,5 +1,6 @@
 """Random programs through both back ends, and whether the fuzzer would notice if they differed."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from echoic.ecode.compiling import check
 from echoic.ecode.kernel import Outcome
 from echoic.testing import ecode_fuzz_runner
 from echoic.testing.ecode_fuzz import Finding, run_campaign, show
-from echoic.testing.ecode_fuzz_programs import draw_case
-from echoic.testing.ecode_fuzz_runner import Rig
+from echoic.testing.ecode_fuzz_programs import Case, draw_case
+from echoic.testing.ecode_fuzz_runner import Rig, Tally, Verdict
 from echoic.testing.ecode_fuzz_shrinking import shrink
 from echoic.testing.guarded_memory import GuardedMemory
 
@@ -76,6 +77,29 @@ class Lying:
         elif self.what == "statics" and len(arguments[4]):
             arguments[4][0] ^= 1
         return outcome
+
+
+class Crashing(Rig):
+    """A rig in whose process some programs do what no program should be able to do."""
+
+    def judge(self, case: Case) -> Verdict:
+        if case.seed == 3:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if case.seed == 5:
+            raise RecursionError("too deep")
+        return Verdict(Tally(1), difference="statics" if case.seed == 8 and "return" in case.source else "")
+
+
+def test_a_campaign_survives_what_its_programs_do_and_reports_each_with_its_seed() -> None:
+    report = run_campaign(seed=0, count=10, rig=Crashing)
+    assert [(finding.seed, finding.problem.strip().splitlines()[-1]) for finding in report.findings] == [
+        (3, "ended by SIGSEGV"),
+        (5, "RecursionError: too deep"),
+        (8, "statics"),
+    ]
+    assert report.tally.programs == 10
+    assert report.findings[0].source == draw_case(3).source
+    assert report.findings[2].source.count("\n") < 2
 
 
 @pytest.mark.parametrize("what", ["records", "selected", "faults", "statics"])

@@ -8,7 +8,7 @@ import pytest
 
 from echoic.ecode.analysis import analyse
 from echoic.ecode.generated_python import PythonKernel, compile_python
-from echoic.ecode.python_source import Expression, Source, plain
+from echoic.ecode.generated_python.source import Expression, Source, plain
 from echoic.errors import CodegenError
 from echoic.wire import Batch
 from tests.ecode.orders import Made, Order, order

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.ecode import Program, Signature, check
-from echoic.ecode.text import PROBLEMS_MAX
+from echoic.ecode.syntax.text import PROBLEMS_MAX
 from echoic.errors import ECodeError
 from tests.ecode.spelled import FILTER, TRANSFORM
 

@@ -7,11 +7,11 @@ import numpy
 import pytest
 
 from echoic.ecode.analysis import analyse
+from echoic.ecode.analysis.intervals import Ranges
+from echoic.ecode.analysis.traversal import walk
 from echoic.ecode.generated_python import compile_python
-from echoic.ecode.intervals import Ranges
 from echoic.ecode.kernel import FaultKind
 from echoic.ecode.program import Program
-from echoic.ecode.traversal import walk
 from echoic.ecode.typed import Declare, Element, Index
 from echoic.formats import Array, event, float32, int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from tests.ecode.programs import checked

@@ -5,7 +5,7 @@ from typing import Any
 import numpy
 import pytest
 
-from echoic.ecode.checker import LOOPS_MAX
+from echoic.ecode.checking.checker import LOOPS_MAX
 from echoic.errors import CodegenError, ECodeError
 from echoic.formats import Array, Format, event, uint32, uint64
 from echoic.wire import Batch

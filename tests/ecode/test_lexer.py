@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.ecode.lexer import SOURCE_BYTES_MAX, TOKENS_MAX, Token, tokenize
-from echoic.ecode.literals import read_character, read_number, read_string
 from echoic.ecode.numbers import FLOAT32, FLOAT64, INT32, INT64, UINT32, UINT64, Number, convert
-from echoic.ecode.text import Problems, SourceText
+from echoic.ecode.syntax.lexer import SOURCE_BYTES_MAX, TOKENS_MAX, Token, tokenize
+from echoic.ecode.syntax.literals import read_character, read_number, read_string
+from echoic.ecode.syntax.text import Problems, SourceText
 from echoic.errors import ECodeError
 
 AT = (1, 1)

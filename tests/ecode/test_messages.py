@@ -3,7 +3,7 @@
 import pytest
 
 from echoic.ecode import Signature, check
-from echoic.ecode.text import PROBLEMS_MAX, Problem, Problems, SourceText, mistake, quoted
+from echoic.ecode.syntax.text import PROBLEMS_MAX, Problem, Problems, SourceText, mistake, quoted
 from echoic.errors import ECodeError
 from tests.ecode.spelled import FILTER, TRANSFORM, problems
 

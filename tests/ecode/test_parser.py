@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from echoic.ecode import tree
 from echoic.ecode.numbers import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, Number
-from echoic.ecode.parser import NESTING_MAX, parse
-from echoic.ecode.text import SourceText
+from echoic.ecode.syntax import tree
+from echoic.ecode.syntax.parser import NESTING_MAX, parse
+from echoic.ecode.syntax.text import SourceText
 from echoic.errors import ECodeError
 
 

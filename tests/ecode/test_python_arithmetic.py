@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.ecode.mathematics import FUNCTIONS
-from echoic.ecode.numbers import NUMBERS, Number, convert, wrap
-from echoic.ecode.python_arithmetic import (
+from echoic.ecode.generated_python.arithmetic import (
     MATHEMATICS,
     divided,
     nearest_single,
@@ -23,6 +21,8 @@ from echoic.ecode.python_arithmetic import (
     saturated,
     single,
 )
+from echoic.ecode.mathematics import FUNCTIONS
+from echoic.ecode.numbers import NUMBERS, Number, convert, wrap
 
 SPECIAL = (
     *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 2.0, -2.0, 3.0, -3.0, 10.0, 1e-300, -1e-300, 5e-324),

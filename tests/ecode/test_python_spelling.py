@@ -15,7 +15,7 @@ from echoic.ecode.analysis import analyse
 from echoic.ecode.compiling import check
 from echoic.ecode.program import Program, Signature
 from echoic.ecode.python_spelling import parse_python, source_of
-from echoic.ecode.text import SourceText
+from echoic.ecode.syntax.text import SourceText
 from echoic.errors import ECodeError
 from echoic.formats import Array, Format, char, event, float32, int8, int16, int32, uint8, uint32, uint64
 

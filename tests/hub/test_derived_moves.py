@@ -5,6 +5,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from random import Random
 
 import pytest
 
@@ -433,6 +434,39 @@ def test_a_sinks_hub_that_ends_leaves_the_derivation_idle(start_hub: StartHub) -
     for number in range(10):
         source.submit_sync(Tick(1, number))
     assert derivation.counts().events_in == 1
+
+
+@pytest.mark.parametrize("placement", ["source", "auto"])
+def test_those_who_stay_miss_nothing_while_others_derive_and_go(
+    start_hub: StartHub, traffic: Callable[..., Callable[[], dict[int, int]]], placement: str
+) -> None:
+    hubs = [start_hub() for _ in range(4)]
+    created = hubs[0].create("ticks", Tick)
+    channels = [hub.open(created.id, Tick) for hub in hubs]
+    staying = [listen(channel.derive(EVEN, Marked, placement=placement)) for channel in channels]
+    chained = listen(channels[3].derive(EVEN, Marked, placement=placement).derive("input.number % 4 == 0"))
+    finish = [traffic(channels[place].source(), place) for place in (0, 1, 2)][-1]
+    draw = Random(11)
+    for turn in range(40):
+        channel = draw.choice(channels)
+        code = draw.choice([EVEN, COUNTED])
+        derived = channel.derive(code, Marked, placement=placement, share=draw.random() < 0.5)
+        if draw.random() < 0.3:
+            derived = derived.derive(f"input.number % {turn + 1} == 0")
+        sink = derived.subscribe(Collector(), thread=draw.random() < 0.5)
+        if draw.random() < 0.3:
+            with channel.source() as source:
+                source.submit(Tick(9, -1))
+        if placement == "auto":
+            move(draw.choice(hubs), here=draw.random() < 0.5)
+        sink.close()
+    counts = finish()
+    for producer, count in counts.items():
+        for seen, step in [*((seen, 2) for seen in staying), (chained, 4)]:
+            wanted = list(range(0, count, step))
+            eventually(lambda seen=seen, one=producer, due=wanted: len(seen.of(one)) >= len(due), "all have arrived")
+            assert seen.of(producer) == wanted
+            assert not seen.gaps
 
 
 # Type extension

@@ -51,13 +51,16 @@ from echoic.channels.messages import (
 from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
+from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.requests import ignore
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
 from echoic.channels.workshop import Workshop
 
 __all__ = [
+    "BATCH_BYTES_MAX",
     "CREDIT_BYTES",
+    "RECORD_BYTES_MAX",
     "RECORD_START",
     "REPLY_BYTES",
     "VARIABLE_START",
@@ -129,5 +132,6 @@ __all__ = [
     "nearest",
     "report_trouble",
     "send_share",
+    "split",
     "submit_runs",
 ]

@@ -15,6 +15,7 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 import itertools
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -150,11 +151,8 @@ class Concentrator:
 
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
-
-                def installed(complete: bool) -> None:
-                    attach_all(self, member, reply.sinks, lambda reached: settled(reached and complete))
-
-                install_heard(self, member, reply.heard, installed)
+                attach = partial(attach_all, self, member, reply.sinks)
+                install_heard(self, member, reply.heard, lambda told: attach(lambda met: settled(told and met)))
             else:
                 answer(reply)
 

@@ -17,7 +17,7 @@ suspend the derivation, never the source; whoever listens is told.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,6 +25,7 @@ import numpy
 
 from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
 from echoic.channels.policy import Policy
+from echoic.channels.portions import MADE_BYTES_MAX, RECORD_BYTES_MAX, Spent, allowance, sizes_of, split
 from echoic.channels.workshop import Workshop
 from echoic.ecode import Fault, Outcome
 from echoic.errors import EchoicError, RefusedError
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["Derivation", "Instance", "Share"]
 
 INSTANCES_MAX: Final = 16_384
+STATICS_BYTES_MAX: Final = 128 * 1024 * 1024  # of all copies, since a peer may have many sources
 RECENT_EVENTS: Final = 1024
 TROUBLE_NS: Final = 1_000_000_000
+SECOND_NS: Final = 1_000_000_000
 LONG_COST: Final = 2_000_000  # about a millisecond, for which it is worth to let other threads run
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
 SENDING_NS_PER_BATCH: Final = 7000
@@ -237,9 +240,9 @@ class Derivation:
         """Return the copy for a source; it begins with what the code says."""
         found = self.instances.get(source)
         if found is None:
-            if len(self.instances) >= INSTANCES_MAX:
-                self.forget(next(iter(self.instances)))
             initial = self.workshop.statics if self.workshop is not None else b""
+            if len(self.instances) >= min(INSTANCES_MAX, STATICS_BYTES_MAX // max(len(initial), 1)):
+                self.forget(next(iter(self.instances)))
             found = Instance(self._number_of(source), initial, here=self._here)
             found.placed = self._here
             self.instances[source] = found
@@ -262,21 +265,48 @@ class Derivation:
         if instance.here != self._here:
             instance.here, instance.placed, instance.moved = self._here, False, True
         raw, made = not instance.here, dict[int, Batch]()
-        if not raw or self._probes > 0 or any(needed_here(outlet) for outlet in self.outlets.values()):
+        outlets = list(self.outlets.items())  # others may come while the code runs
+        if not raw or self._probes > 0 or any(needed_here(outlet) for _, outlet in outlets):
             made = self.apply(instance, batch)
             self._probes -= batch.count
             self._note_spared(instance, len(batch.records), made)
-        for port, outlet in self.outlets.items():
+        for port, outlet in outlets:
             events, notice = made.get(port), self._notice(outlet, instance)
             if not raw:
                 instance.bytes_saved += self._saved(outlet, batch, events)
             elif outlet.fanout.targets:
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
-                yield Share(outlet, instance.source, events, remote=not raw, placed=None if raw else notice)
+                for some in split(events):
+                    yield Share(outlet, instance.source, some, remote=not raw, placed=None if raw else notice)
+                    notice = None
             elif notice is not None and not raw:  # nothing passes, but what comes next may
                 yield Share(outlet, instance.source, batch, remote=False, local=False, placed=notice)
         instance.placed = True
+
+    def portions(self, batch: Batch) -> Iterable[Batch]:
+        """Return a batch in parts, after each of which `hold` sees how it goes."""
+        workshop = self.workshop or self._own
+        return (batch,) if workshop is None else workshop.portions(batch, self.policy.fuel)
+
+    def hold(self, portion: Batch, whole: Batch, own: Spent, spent: Spent) -> None:
+        """Stop what takes too long for a batch of which only a portion is done, or makes too much of it.
+
+        Args:
+            portion: What was done last.
+            whole: The batch.
+            own: What this derivation has spent on it.
+            spent: What all have.
+        """
+        seconds = allowance(self.policy.load_max, (spent.ns - own.ns) / SECOND_NS)
+        made_bytes = allowance(MADE_BYTES_MAX, spent.made_bytes - own.made_bytes)
+        if own.made_bytes > made_bytes:
+            self.suspend(f"a batch of {whole.count} events becomes more than {made_bytes:.0f} bytes, the limit")
+        elif portion is not whole and own.ns > seconds * SECOND_NS:
+            if self._here and self.step.recipe.placement == "auto" and self.movable:
+                self.move(here=False)
+            else:
+                self.suspend(f"a batch of {whole.count} events takes more than {seconds:.3g} s, the limit here")
 
     def rejects(self, format: Format, record: bytes) -> bool:
         """Tell whether a lone event is rejected, if that can be found without making a batch of it.
@@ -297,7 +327,7 @@ class Derivation:
         instance = self.instance(source)
         instance.events_in += 1
         instance.bytes_in += size
-        instance.bytes_saved += size * sum(len(outlet.fanout.targets) for outlet in self.outlets.values())
+        instance.bytes_saved += size * sum(len(outlet.fanout.targets) for outlet in list(self.outlets.values()))
         self._note_spared(instance, size, {})
 
     def _gate_for(self, format: Format) -> Callable[[bytes], int]:
@@ -333,13 +363,18 @@ class Derivation:
                 statics,
                 self.policy.fuel,
                 self.policy.faults_max,
-                release=workshop.analysis.cost * batch.count >= LONG_COST,
+                release=workshop.units_each(self.policy.fuel) * batch.count >= LONG_COST,
             )
         except EchoicError as error:  # types or parameters that do not belong to the code: never the source's fault
             self.suspend(f"it cannot take the events: {error}")
             return {}
+        except MemoryError:
+            self.suspend(f"there is no memory for what it makes of {batch.count} events")
+            return {}
         instance.statics = statics
-        made = self._made(outcome, batch, workshop.signature.output)
+        made = {
+            port: kept for port, one in self._made(outcome, batch, workshop).items() if (kept := self._sendable(one))
+        }
         instance.events_in += batch.count
         instance.bytes_in += len(batch.records)
         for events in made.values():
@@ -357,8 +392,8 @@ class Derivation:
                 self.suspend(f"it does not compile: {error}")
         return self._own
 
-    def _made(self, outcome: Outcome, batch: Batch, output: Format | None) -> dict[int, Batch]:
-        selected = outcome.selected
+    def _made(self, outcome: Outcome, batch: Batch, workshop: Workshop) -> dict[int, Batch]:
+        selected, output = outcome.selected, workshop.signature.output
         if not len(selected):
             return {}
         if output is not None and outcome.records is not None:
@@ -367,24 +402,37 @@ class Derivation:
                 return {0: whole}
             return {
                 port: whole.select((outcome.ports == port).nonzero()[0])
-                for port in self.outlets
+                for port in list(self.outlets)
                 if bool((outcome.ports == port).any())
             }
         if outcome.ports is None:
             return {0: batch.select(selected)}
         return {
             port: batch.select(selected[outcome.ports == port])
-            for port in self.outlets
+            for port in list(self.outlets)
             if bool((outcome.ports == port).any())
         }
 
+    def _sendable(self, events: Batch) -> Batch:
+        """Return the events that fit into frames; any other one counts as a fault."""
+        if len(events.records) <= RECORD_BYTES_MAX:
+            return events
+        sizes = numpy.array(sizes_of(events))
+        fitting = (sizes <= RECORD_BYTES_MAX).nonzero()[0]
+        if len(fitting) < events.count:
+            largest = int(sizes.max())
+            self._note_fault(events.count - len(fitting), f"one becomes {largest} bytes, limit is {RECORD_BYTES_MAX}")
+        return events.select(fitting)
+
     def _note_faults(self, outcome: Outcome, events: int) -> None:
         self._recent_faults *= 0.5 ** (events / RECENT_EVENTS)
-        if not outcome.faults:
-            return
-        self.faults += len(outcome.faults)
-        self._recent_faults += len(outcome.faults)
-        self.trouble = self._fault = describe(outcome.faults[-1])
+        if outcome.faults:
+            self._note_fault(len(outcome.faults), describe(outcome.faults[-1]))
+
+    def _note_fault(self, count: int, reason: str) -> None:
+        self.faults += count
+        self._recent_faults += count
+        self.trouble = self._fault = reason
         if self._recent_faults > self.policy.faults_max - 0.5:  # a few events ago counts as now
             self.suspend(f"{self.faults} events have faulted, the last because {self.trouble}")
 
@@ -491,7 +539,7 @@ class Derivation:
         return (len(batch.records) - sent) * len(outlet.fanout.targets)
 
     def _note_spared(self, instance: Instance, size: int, made: dict[int, Batch]) -> None:
-        for port, outlet in self.outlets.items():
+        for port, outlet in list(self.outlets.items()):
             events = made.get(port)
             spared = SENDING_NS_PER_BATCH if events is None else -len(events.records) * SENDING_NS_PER_BYTE
             instance.spared_ns += len(outlet.fanout.targets) * (size * SENDING_NS_PER_BYTE + spared)

@@ -31,6 +31,7 @@ from echoic.channels.messages import (
     Trouble,
     Tune,
 )
+from echoic.channels.portions import Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, RefusedError
@@ -141,7 +142,8 @@ def _check_place(outlet: Member | None, derivation: Derivation | None, parent: M
         if above is outlet:
             raise RefusedError(f"channel `{step.name}` would be derived from itself")
         above = above.origin.parent if above.origin is not None else None
-    if outlet is not None and outlet.origin not in (None, derivation):
+    known = derivation.outlets.get(step.port) if derivation is not None else None
+    if (outlet is not None and outlet.origin not in (None, derivation)) or known not in (None, outlet):
         raise RefusedError(f"channel `{step.name}` is derived in another way already")
 
 
@@ -173,6 +175,8 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
     This takes milliseconds, and needs nothing of the hub.
     """
     step, policy = derivation.step, derivation.policy
+    if not derivation.outlets:
+        return Refused(RefusedError.__name__, f"the derivation was removed meanwhile - at `{step.name}`")
     try:
         if not policy.derive:
             raise RefusedError(f"the hub at {derivation.hub} runs no code of others - at `{step.name}`")
@@ -181,6 +185,8 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
         if step.recipe.placement != "source" and isinstance(error, RefusedError):
             return None
         return Refused(type(error).__name__, str(error))
+    except Exception as error:  # a mistake of the compiler: whoever waits must hear of it, and the next one have a turn
+        return Refused(RefusedError.__name__, f"the code cannot be compiled here: {error!r} - at `{step.name}`")
 
 
 def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Refused | None) -> None:
@@ -275,24 +281,42 @@ def forget_source(core: "Concentrator", member: Member, source: int) -> None:
 def _forget(core: "Concentrator", derivation: Derivation, source: int) -> None:
     """Forget the copy for a source, and those of what is derived in turn, whether anybody listens or not."""
     instance = derivation.instances.get(source)
-    derivation.forget(source)
-    for outlet in derivation.outlets.values() if instance is not None else ():
-        forget_source(core, outlet, instance.source)
+    if instance is not None:
+        derivation.forget(source)
+        for outlet in derivation.outlets.values():
+            forget_source(core, outlet, instance.source)
 
 
-def derive(member: Member, source: int, batch: Batch, clock: Callable[[], int]) -> list[Share]:
-    """Return what is derived from the next events of a source, and from that in turn; `clock` tells nanoseconds."""
+def derive(
+    member: Member, source: int, batch: Batch, clock: Callable[[], int], spent: Spent | None = None
+) -> list[Share]:
+    """Return what is derived from the next events of a source, and from that in turn.
+
+    Args:
+        member: The channel.
+        source: Whose events they are.
+        batch: The events.
+        clock: Tells nanoseconds.
+        spent: What has been spent already on the batch of which these events are made.
+    """
     shares: list[Share] = []
+    spent = spent or Spent()
     for derivation in member.derivations:
-        instance = derivation.instance(source)
-        before, began = instance.events_in, clock()
-        made = list(derivation.shares(source, batch))
-        if instance.events_in != before:
-            instance.busy_ns += clock() - began
-        for share in made:
-            shares.append(share)
-            if share.local and share.member.derivations:
-                shares += derive(share.member, share.source, share.batch, clock)
+        instance, own = derivation.instance(source), Spent()
+        for portion in derivation.portions(batch):
+            before, bytes_before, began = instance.events_in, instance.bytes_out, clock()
+            made = list(derivation.shares(source, portion))
+            if instance.events_in != before:
+                elapsed_ns, made_bytes = clock() - began, instance.bytes_out - bytes_before
+                instance.busy_ns += elapsed_ns
+                for account in (own, spent):
+                    account.ns += elapsed_ns
+                    account.made_bytes += made_bytes
+                derivation.hold(portion, batch, own, spent)
+            for share in made:
+                shares.append(share)
+                if share.local and share.member.derivations:
+                    shares += derive(share.member, share.source, share.batch, clock, spent)
     return shares
 
 
@@ -301,8 +325,9 @@ def send_share(core: "Concentrator", share: Share) -> int:
     member, source = share.member, share.source
     first = member.sources.setdefault(source, 0)
     if share.placed is not None:
+        placed = msgspec.structs.replace(share.placed, first=first)  # of several portions it may be in a later one
         for hub in member.fanout.targets:
-            core.send(hub, share.placed)
+            core.send(hub, placed)
     if share.remote:
         core.submit(member, source, share.batch)
     return first
@@ -334,7 +359,7 @@ def troubled(core: "Concentrator", trouble: Trouble) -> None:
 
 
 def review(core: "Concentrator", now_ns: int) -> None:
-    """See how much time the derivations take, and suspend or move the busiest when it is too much."""
+    """See how much time the derivations take; suspend or move the busiest ones until the rest is not too much."""
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
     total = core.load = sum(loads.values())
     if total <= core.policy.load_max:
@@ -343,16 +368,24 @@ def review(core: "Concentrator", now_ns: int) -> None:
                 member.lose("source")
             core.crowded.clear()
         return
-    busiest = max(loads, key=lambda derivation: loads[derivation])
-    if busiest.step.recipe.placement == "auto" and busiest.movable:
-        busiest.move(here=False)
-    elif not busiest.suspended:
-        busiest.suspend(
-            f"derivations take {total:.2f} of a processor, the hub's limit is {core.policy.load_max}, "
-            f"this one {loads[busiest]:.2f}"
+    rest = total
+    for derivation in sorted(loads, key=loads.__getitem__, reverse=True):
+        if rest > core.policy.load_max:
+            rest -= loads[derivation]
+            _relieve(core, derivation, loads[derivation])
+
+
+def _relieve(core: "Concentrator", derivation: Derivation, load: float) -> None:
+    """Let a derivation that takes much time be run by its sinks if it can, else by nobody."""
+    if derivation.step.recipe.placement == "auto" and derivation.movable:
+        derivation.move(here=False)
+    elif not derivation.suspended:
+        derivation.suspend(
+            f"derivations take {core.load:.2f} of a processor, the hub's limit is {core.policy.load_max}, "
+            f"this one {load:.2f}"
         )
-        if busiest.parent is not None:
-            report_trouble(core, busiest.parent)
+        if derivation.parent is not None:
+            report_trouble(core, derivation.parent)
 
 
 def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Trouble, answer: Answer) -> None:

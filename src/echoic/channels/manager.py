@@ -144,7 +144,7 @@ class Manager:
     def _spread(self, steps: Sequence[Step], ask: Ask, answer: Answer) -> None:
         """Tell everybody who runs the code of a group its parameters, and answer when all know.
 
-        A hub that has a later version, which a book begun anew does not know of, says so: then they get one later still.
+        A hub that has a later version, unknown to a book begun anew, says so: then they get one later still.
         """
         directory = self.directory
         orders: list[tuple[str, Tune]] = []

@@ -5,11 +5,13 @@ the code uses lie there with the same types, the code is compiled for that very 
 batch is converted to the channel's type first.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
+from echoic.channels.portions import portions
 from echoic.ecode import Analysis, Kernel, Program, Signature, analyse, check, compile_kernel
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
@@ -63,6 +65,8 @@ class Workshop:
         self.statics: Final = bytes(self.program.initial_statics())
         self.main: Kernel = compile_kernel(self.program, self.analysis)
         self._kernels: dict[int, Kernel | None] = {self.signature.input.token: self.main}
+        output = self.signature.output
+        self._texts = sum(field.text for _, field in output.walk()) if output is not None else 0
         given = Format.from_descriptor(step.recipe.params) if step.recipe.params else None
         own = self.signature.params
         self._foreign_params = given if given is not None and own is not None and given.layout != own.layout else None
@@ -85,12 +89,23 @@ class Workshop:
 
     def kernel_for(self, format: Format) -> Kernel | None:
         """Return the kernel for events of a layout, None if they must be converted before."""
-        token = format.token
-        if token not in self._kernels:
-            if len(self._kernels) >= FORMATS_MAX:
-                self._kernels = {self.signature.input.token: self.main}
-            self._kernels[token] = self._compiled_for(format)
-        return self._kernels[token]
+        token, kernels = format.token, self._kernels
+        if token not in kernels:
+            if len(kernels) >= FORMATS_MAX:  # a peer that has ever more of them must not have each compiled for
+                return None
+            kernels[token] = self._compiled_for(format)
+        return kernels[token]
+
+    def units_each(self, fuel: int) -> int:
+        """Return what an event costs at most, if its loops may use so much fuel."""
+        return self.analysis.cost + (0 if self.analysis.bounded else fuel)
+
+    def portions(self, batch: Batch, fuel: int) -> Iterable[Batch]:
+        """Return a batch in parts that can be derived at once: mostly just one."""
+        likely = self.analysis.output_bytes
+        if self._texts:
+            likely += self._texts * len(batch.records) // max(batch.count, 1)
+        return portions(batch, self.units_each(fuel), likely)
 
     @property
     def heavy(self) -> bool:

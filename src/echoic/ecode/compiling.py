@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from echoic.ecode.checker import check_tree
-from echoic.ecode.parser import parse
+from echoic.ecode.checking import check_signature, check_tree
 from echoic.ecode.python_spelling import parse_python
-from echoic.ecode.signatures import check_signature
-from echoic.ecode.text import SourceText
+from echoic.ecode.syntax import SourceText, parse
 
 if TYPE_CHECKING:
     from echoic.ecode.program import Program, Signature, Spelling

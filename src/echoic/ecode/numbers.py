@@ -71,8 +71,7 @@ FLOAT64: Final = Number("float64", 8, signed=True, floating=True)
 CHAR: Final = INT8
 
 NUMBERS: Final = {
-    number.name: number
-    for number in (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64)
+    number.name: number for number in (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64)
 }
 
 

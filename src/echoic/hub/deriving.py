@@ -88,7 +88,7 @@ def _nothing(member: Member, source: int) -> list[Share]:
 def _nothing_of(member: Member, source: int) -> "Iterator[Share]":
     for derivation in member.derivations:
         instance = derivation.instances.get(source)
-        for outlet in derivation.outlets.values() if instance is not None else ():
+        for outlet in list(derivation.outlets.values()) if instance is not None else ():
             if instance is not None and outlet.format is not None:
                 yield Share(outlet, instance.source, Batch(outlet.format, 0, [b""], None))
                 yield from _nothing_of(outlet, instance.source)

@@ -13,10 +13,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from echoic.channels import BATCH_BYTES_MAX
 from echoic.errors import EchoicError
 from echoic.formats import Format
 from echoic.hub.errands import Errands
-from echoic.hub.outbound import BATCH_BYTES_MAX, batch_of_records
+from echoic.hub.outbound import batch_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

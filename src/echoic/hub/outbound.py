@@ -15,7 +15,6 @@ however many sinks it holds.
 import secrets
 import threading
 import time
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from echoic.channels import Call, CallLane, Share, SourceRun
+from echoic.channels import RECORD_BYTES_MAX, Call, CallLane, Share, SourceRun, split
 from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
 from echoic.formats import Format, bind, match
 from echoic.hub.deriving import call_derived, deliver_share, submit_derived, turn_away
@@ -44,8 +43,6 @@ RUN_BYTES: Final = 48 * 1024
 TEXT_BYTES_GUESS: Final = 32
 LARGE_BYTES: Final = 4096
 LATER_MAX: Final = 65_536
-BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-RECORD_BYTES_MAX: Final = PAYLOAD_BYTES_MAX - 64
 LONE_NS: Final = 500_000
 
 
@@ -514,16 +511,3 @@ class Source:
 def batch_of_records(format: Format, records: Sequence[bytes]) -> Batch:
     """Return encoded records as a batch."""
     return Batch(format, len(records), [b"".join(records)], bounds_of(records) if format.variable else None)
-
-
-def split(batch: Batch) -> Iterator[Batch]:
-    """Yield a batch in parts that are small enough for frames; nothing for an empty one."""
-    if batch.count and len(batch.records) <= BATCH_BYTES_MAX:
-        yield batch
-        return
-    counts, bounds, start = [], batch.bounds, 0
-    while start < batch.count:
-        end = max(start + 1, bisect_right(bounds, bounds[start] + BATCH_BYTES_MAX) - 1)
-        counts.append(end - start)
-        start = end
-    yield from batch.parts(counts)

@@ -9,6 +9,7 @@ import logging
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -126,6 +127,8 @@ class Switchboard:
         self.closed = False
         self._room = threading.Condition(self.lock)
         self._waiting_for_room = 0
+        self._uncompiled: deque[Derivation] = deque()
+        self._compiling = False
         self._links: dict[str, Link] = {}
         self._deliveries = deliveries
         hello = Hello(name=name, hub=self.core.id, address=self.address)
@@ -306,11 +309,11 @@ class Switchboard:
 
     def waits_for_itself(self, member: Member) -> str:
         """Return the hub that could not answer, because this thread is in one of its handlers; "" if there is none."""
-        for hub in member.fanout.targets:
+        for hub in list(member.fanout.targets):
             link = self._links.get(hub)
             if link is not None and link.reads_here:
                 return link.neighbour.address
-        derived = (outlet for derivation in member.derivations for outlet in derivation.outlets.values())
+        derived = (outlet for derivation in member.derivations for outlet in list(derivation.outlets.values()))
         return next((hub for outlet in derived if (hub := self.waits_for_itself(outlet))), "")
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
@@ -504,16 +507,31 @@ class Switchboard:
             case Troubled():
                 return partial(self._deliveries.troubled, effect)
             case Compile(derivation):
-                return threading.Thread(
-                    target=self._compile, args=(derivation,), name="echoic-compile", daemon=True
-                ).start
+                self._uncompiled.append(derivation)
+                if self._compiling:
+                    return None
+                self._compiling = True
+                return threading.Thread(target=self._compile_all, name="echoic-compile", daemon=True).start
 
-    def _compile(self, derivation: Derivation) -> None:
-        """Compile a derivation's code, and go on; better code for what takes long is made after that."""
-        built = build(derivation)
-        self.do(lambda core: compiled(core, derivation, built))
-        if isinstance(built, Workshop):
-            built.refine()
+    def _compile_all(self) -> None:
+        """Compile the code of derivations, one after the other, however many a peer asks for.
+
+        When none waits, better code is made for what takes long.
+        """
+        unrefined: list[Workshop] = []
+        while True:
+            with self.lock:
+                derivation = self._uncompiled.popleft() if self._uncompiled else None
+                self._compiling = bool(derivation or unrefined) and not self.closed
+                if not self._compiling:
+                    return
+            if derivation is None:
+                _refine(unrefined.pop())
+                continue
+            built = build(derivation)
+            self.do(partial(compiled, derivation=derivation, built=built))
+            if isinstance(built, Workshop):
+                unrefined.append(built)
 
     def ends_of(self, channel: str) -> "Endpoints | None":
         """Return the ends of a channel in this hub."""
@@ -540,3 +558,11 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
+
+
+def _refine(workshop: Workshop) -> None:
+    """Make better code for what takes long; without it things go on as they are."""
+    try:
+        workshop.refine()
+    except EchoicError as error:
+        log.warning("%s runs with code that is not optimised: %s", workshop.step.name, error)

@@ -23,8 +23,8 @@ from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from echoic.channels import Concentrator
+    from echoic.testing.simulated_ends import Source, Subscription
     from echoic.testing.simulated_hub import SimulatedHub
-    from echoic.testing.simulated_system import Source, Subscription
 
 __all__ = ["PARAMETERS", "DerivedBook", "Formula", "Stream", "built", "numbers_in", "recipe_of"]
 
@@ -88,6 +88,7 @@ class DerivedBook:
         self.streams: Final[list[Stream]] = []
         self.raw_events = self.passed = self.here = self.uncounted = 0
         self._lost: Final[dict[tuple[int, int], int]] = {}
+        self._promised: Final[set[tuple[int, int]]] = set()
         self._streams: Final[dict[tuple[str, int], Stream]] = {}
         self._formulas: Final[dict[tuple[str, str], set[Formula]]] = {}
         self._last: Final[dict[tuple[int, int], int]] = {}
@@ -149,6 +150,11 @@ class DerivedBook:
         if number:
             stream = self.find([source], one, number)
             self.ledger.promise(stream.number, one.number)
+            self._promised.add((source.number, one.number))
+
+    def promised(self, source: "Source", one: "Subscription") -> bool:
+        """Whether a subscription counts for what a source submits."""
+        return (source.number, one.number) in self._promised
 
     def find(self, sources: "list[Source]", one: "Subscription", number: int) -> Stream:
         """Return the stream of a number, of which nothing may have been sent yet; what was counted is entered.
@@ -191,7 +197,7 @@ class DerivedBook:
             self.uncounted += skipped
 
     def lose(self, source: "Source", one: "Subscription", number: int) -> None:
-        """Note that an event is not derived for a subscription whose hub cannot be reached, which must be told of it."""
+        """Note that an event is not derived for a subscription whose hub cannot be reached; it must be told."""
         self._lost.setdefault((source.number, one.number), number)
 
     def lost(self, source: "Source", one: "Subscription") -> int:
@@ -319,4 +325,3 @@ def recipe_of(parent: str, *, router: bool, placement: str) -> Recipe:
     """Return a way to derive."""
     code, ports = (ROUTER, 2) if router else (FILTER, 0)
     return Recipe(parent, code, params=PARAMETERS.descriptor, ports=ports, placement=placement)  # type: ignore[arg-type] # one of three
-

@@ -13,8 +13,8 @@ from echoic.testing.derived_book import Formula
 from echoic.testing.fate import POLICIES, Fate
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import DerivedChannel
+from echoic.testing.simulated_ends import Sample
 from echoic.testing.simulated_hub import SimulatedHub
-from echoic.testing.simulated_system import Sample
 
 __all__ = ["DerivedFate"]
 
@@ -46,10 +46,15 @@ class DerivedFate(Fate):
             self.system.run_soon(self.random.randrange(SECOND, 24 * SECOND), self._draw_deed())
 
     def let_it_settle(self) -> None:
-        """Let every derivation have parameters with which something passes, then let what is under way arrive."""
+        """Let every derivation have parameters with which something passes, then let what is under way arrive.
+
+        In half of the runs those that have are left alone, so that hubs must agree by themselves.
+        """
+        all_of_them = self.random.random() < 0.5
         for _ in range(3):
             for channel in list(self.deriving.channels.values()):
-                self._tune_well(channel)
+                if all_of_them or not self.deriving.is_sound(channel):
+                    self._tune_well(channel)
             self.system.run(4 * SECOND)
         self.system.check_progress()
         super().let_it_settle()
@@ -136,6 +141,13 @@ class DerivedFate(Fate):
                 here = self.random.random() < 0.5
                 self.system.run_soon(self.random.randrange(3 * SECOND), lambda here=here: derivation.move(here=here))  # type: ignore[misc] # mypy#12557
 
+    def _crash_manager(self) -> None:
+        """Let a manager forget everything, while channels are derived from those it manages."""
+        addresses = {id.address for id in self.channels}
+        living = [hub for hub in self.system.hubs if hub.alive and hub.address in addresses]
+        if living:
+            self._end(self.random.choice(living), self.system.crash)
+
     _deeds: tuple[Callable[["DerivedFate"], None], ...] = (
         _derive,
         _subscribe_derived,
@@ -146,4 +158,5 @@ class DerivedFate(Fate):
         _tune_twice,
         _move,
         _move,
+        _crash_manager,
     )

@@ -65,7 +65,9 @@ class CampaignReport:
         self.refusals = (self.refusals + refusals)[:REFUSALS_KEPT]
 
 
-def run_campaign(seed: int, count: int, processes: int = 1, *, talk: bool = False) -> CampaignReport:
+def run_campaign(
+    seed: int, count: int, processes: int = 1, *, talk: bool = False, rig: type[Rig] = Rig
+) -> CampaignReport:
     """Run the programs of `count` seeds from `seed` on, and return what became of them.
 
     Args:
@@ -73,12 +75,13 @@ def run_campaign(seed: int, count: int, processes: int = 1, *, talk: bool = Fals
         count: How many programs.
         processes: How many at a time.
         talk: Whether to print findings and progress while it runs.
+        rig: What runs the programs.
     """
     report = CampaignReport()
     shares = [count // processes + (number < count % processes) for number in range(processes)]
     workers, first = [], seed
     for share in shares:
-        workers.append(_Worker(first, first + share))
+        workers.append(_Worker(first, first + share, rig))
         first += share
     began = told = time.monotonic()
     while any(worker.alive for worker in workers) and len(report.findings) < FINDINGS_MAX:
@@ -99,7 +102,8 @@ def run_campaign(seed: int, count: int, processes: int = 1, *, talk: bool = Fals
 class _Worker:
     """A process that runs the programs of some seeds, started anew behind one that ended it."""
 
-    def __init__(self, first: int, end: int) -> None:
+    def __init__(self, first: int, end: int, rig: type[Rig]) -> None:
+        self._rig = rig
         self._end = end
         self._next = first
         self._process: SpawnProcess | None = None
@@ -124,7 +128,7 @@ class _Worker:
             seed = self._current.value
             problem = self._end_of_process()
             if problem:
-                yield (seed + 1, Tally(1), [Finding(seed, problem, draw_case(seed).source)], [])
+                yield (seed + 1, Tally(seed + 1 - self._next), [Finding(seed, problem, draw_case(seed).source)], [])
                 self._next = seed + 1
             self._start()
 
@@ -155,7 +159,7 @@ class _Worker:
         os.environ["MALLOC_PERTURB_"] = PERTURB
         try:
             self._process = context.Process(
-                target=_work, args=(self._next, self._end, self._current, other), daemon=True
+                target=_work, args=(self._rig, self._next, self._end, self._current, other), daemon=True
             )
             self._process.start()
         finally:
@@ -183,9 +187,15 @@ class _Worker:
         return f"ended its process with code {code}" if code or self._next < self._end else ""
 
 
-def _work(first: int, end: int, current: "multiprocessing.sharedctypes.Synchronized[int]", pipe: Connection) -> None:
+def _work(
+    rig_class: type[Rig],
+    first: int,
+    end: int,
+    current: "multiprocessing.sharedctypes.Synchronized[int]",
+    pipe: Connection,
+) -> None:
     """Run the programs of some seeds and tell the parent now and then."""
-    rig, tally, refusals = Rig(), Tally(), []
+    rig, tally, refusals = rig_class(), Tally(), []
     for seed in range(first, end):
         current.value = seed
         finding, refusal = _try(rig, seed, tally)

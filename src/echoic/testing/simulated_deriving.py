@@ -1,15 +1,14 @@
 """Derived channels in a simulated system: what programs do with them, and what must come true of it.
 
 Hubs derive, subscribe, change parameters and move derivations; sources derive what they submit as the edge does: first
-the code runs, while other things may happen, then the events and all that was derived are sent. Beside what `DerivedBook`
-says about events:
+the code runs, while other things may happen, then the events and all that was derived are sent. Beside what is said of
+events by `DerivedBook`:
 
     parameters   when a change was confirmed, no source's hub that the manager could reach uses what it replaced; in the
                  end all of them, and all sinks that derive, use the same, which is the last that was confirmed
     bounds       a hub keeps no derivation, no copy of one and no number of a source that nobody needs any more
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -40,8 +39,11 @@ from echoic.testing.network import SECOND
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from echoic.testing.simulated_ends import Source, Subscription
     from echoic.testing.simulated_hub import SimulatedHub
-    from echoic.testing.simulated_system import SimulatedSystem, Source, Subscription
+    from echoic.testing.simulated_system import SimulatedSystem
 
 __all__ = ["DerivedChannel", "Deriving", "Tuning"]
 
@@ -70,7 +72,7 @@ class Tuning:
         self.confirmed_ns = -1
         self.origins: set[str] = set()
         """The hubs with sources that its manager knew when it was asked for."""
-        self.holders: list[SimulatedHub] = []
+        self.holders: list[tuple[SimulatedHub, Derivation]] = []
 
     def outdates(self, other: "Tuning | None") -> bool:
         """Whether it was asked for when another one, or the first parameters, had long been in force."""
@@ -91,7 +93,9 @@ class Deriving:
         self._system = system
         self._worked_ns = 0
 
-    def derive(self, hub: "SimulatedHub", parent: ChannelId, formula: Formula, placement: Placement, **how: bool) -> None:
+    def derive(
+        self, hub: "SimulatedHub", parent: ChannelId, formula: Formula, placement: Placement, **how: bool
+    ) -> None:
         """Let a hub derive from a channel.
 
         Args:
@@ -169,7 +173,9 @@ class Deriving:
         system, core, member = self._system, source.hub.core, source.member
         numbers = numbers_in(batch)
         agreed = [
-            one for one in system.subscriptions if one.living and one.derived and system.agreed(source, one)
+            one
+            for one in system.subscriptions
+            if one.living and one.derived and system.agreed(source, one)
             if self.permitted(source, one)
         ]
         expected = {one: self.book.expected(core, one, numbers) for one in agreed}
@@ -181,7 +187,20 @@ class Deriving:
                 self.book.check_shares(source, one, shares, found)
                 if one.hub is not source.hub:
                     self.book.promise(source, one)
+        self._note_lost(source, numbers, shares, agreed)
         return shares
+
+    def _note_lost(
+        self, source: "Source", numbers: list[int], shares: list[Share], agreed: list["Subscription"]
+    ) -> None:
+        """Note what is not derived for subscriptions that have heard the source, and were given up since."""
+        made = {share.member.id for share in shares}
+        for one in self._system.subscriptions:
+            known = one.living and one.derived and one not in agreed and one.hub is not source.hub
+            if known and one.member.id not in made and self.book.promised(source, one):
+                found = self.book.expected(source.hub.core, one, numbers)
+                if found is not None and found.passing:
+                    self.book.lose(source, one, found.passing[0])
 
     def sent(self, source: "Source", share: Share, first: int) -> Stream:
         """Enter what was derived and is sent, and hand it to the sinks in the same hub."""
@@ -212,8 +231,14 @@ class Deriving:
             return False  # it was refused there, and those who listen know, or will
         return source.hub.core.policy.derive or (len(lineage) == 1 and lineage[0].recipe.placement != "source")
 
+    def is_sound(self, channel: DerivedChannel) -> bool:
+        """Whether nobody who derives a channel is suspended, or divides by zero."""
+        key = str(ChannelId(channel.id.address, channel.lineage[-1].group))
+        found = [hub.core.derivations[key] for hub in self._system.hubs if hub.alive and key in hub.core.derivations]
+        return all(not one.suspended and Formula.of(one.step.values).modulus for one in found)
+
     def progresses(self, source: "Source", one: "Subscription") -> bool:
-        """Whether something of a source's events must pass for a subscription, unless its hub fails to derive at all."""
+        """Whether some events of a source must pass for a subscription, unless its hub fails to derive at all."""
         manager = one.member.manager
         for step in one.member.lineage:
             derivation = source.hub.core.derivations.get(str(ChannelId(manager, step.group)))
@@ -295,7 +320,12 @@ class Deriving:
                 used = (one.member.lineage[-1].version, Formula.of(one.member.lineage[-1].values))
                 check(used == (step.version, Formula.of(step.values)), f"{one.hub.id} hears {step.name} with {used}")
         confirmed = [one for one in self._tunings(step.group) if one.confirmed_ns >= 0]
-        if confirmed and any(hub.alive for hub in confirmed[-1].holders):
+        held = (
+            [hub.core.derivations.get(key) is one for hub, one in confirmed[-1].holders if hub.alive]
+            if confirmed
+            else []
+        )
+        if any(held):
             current = self._tuning(Formula.of(step.values))
             check(
                 not confirmed[-1].outdates(current),
@@ -317,9 +347,10 @@ class Deriving:
                 continue
             current = self._tuning(Formula.of(derivation.step.values))
             if not tuning.outdates(current):
-                tuning.holders.append(hub)
+                tuning.holders.append((hub, derivation))
             elif in_time and hub.address in origins and not system.strangers_since(manager, hub, tuning.asked_ns):
-                check(False, f"{tuning.formula} was confirmed, {hub.id} derives {channel.id.name} with {current and current.formula}")
+                used = Formula.of(derivation.step.values)
+                check(False, f"{tuning.formula} was confirmed, {hub.id} derives {channel.id.name} with {used}")
 
     def _booked(self, channel: DerivedChannel) -> Step | None:
         """Return a derived channel as its manager has it in its book."""

@@ -34,10 +34,11 @@ from echoic.channels import (
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.errors import ChannelNotFoundError
-from echoic.formats import Format, event
+from echoic.formats import Format
 from echoic.testing.ledger import Ledger, check
 from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
 from echoic.testing.simulated_deriving import Deriving
+from echoic.testing.simulated_ends import PendingCall, Sample, SimulationReport, Source, Subscription
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.wire import Batch
 
@@ -49,100 +50,6 @@ CALL_SHARE: Final = 0.04
 TOGETHER_SHARE: Final = 0.2
 RACE_NS: Final = 30 * MILLISECOND
 PROGRESS_EVENTS: Final = 14  # enough for one of them to pass whatever is derived
-
-
-@event
-class Sample:
-    """What the simulated sources publish."""
-
-    source: int
-    number: int
-    load: bytes
-
-
-class SimulationReport(msgspec.Struct, frozen=True):
-    """What happened in a run."""
-
-    seed: int
-    mode: str
-    hubs: int
-    virtual_seconds: float
-    submitted: int
-    delivered: int
-    missing: int
-    gaps: int
-    calls: int
-    faults: dict[str, int]
-    trace: int
-    derived: int = 0
-    """How many channels were derived."""
-    derived_delivered: int = 0
-    """Events of derived channels that sinks got, here derived by themselves or in the source's hub."""
-    derived_missing: int = 0
-    raw: int = 0
-    """Events that were sent to sinks as they are, to be derived there."""
-    tuned: int = 0
-    """Changes of parameters that were confirmed."""
-
-
-class Source:
-    """A source, and how it goes about submitting."""
-
-    def __init__(self, number: int, hub: SimulatedHub, member: Member, pause_ns: int, load: bytes) -> None:
-        self.number: Final = number
-        self.hub: Final = hub
-        self.member: Final = member
-        self.pause_ns: Final = pause_ns
-        self.load: Final = load
-        self.open = True
-        self.busy = False
-        """Whether something is being derived of it, which nothing of it may overtake."""
-
-    @property
-    def living(self) -> bool:
-        """Whether events can still be expected of it."""
-        return self.open and self.hub.alive
-
-
-class Subscription:
-    """The sinks of one hub, from subscribing to cancelling."""
-
-    def __init__(self, number: int, hub: SimulatedHub, member: Member, slow: Slow, handle_ns: int) -> None:
-        self.number: Final = number
-        self.hub: Final = hub
-        self.member: Final = member
-        self.slow: Final = slow
-        self.handle_ns = handle_ns
-        self.stuck_until_ns = 0
-        self.open = True
-
-    @property
-    def living(self) -> bool:
-        """Whether events can still be expected to arrive there."""
-        return self.open and self.hub.alive
-
-    @property
-    def derived(self) -> bool:
-        """Whether it is to a derived channel."""
-        return bool(self.member.lineage)
-
-    @property
-    def root(self) -> str:
-        """The id of the channel whose sources it hears."""
-        lineage = self.member.lineage
-        return str(ChannelId(self.member.manager, lineage[0].recipe.parent)) if lineage else self.member.id
-
-
-class _PendingCall(msgspec.Struct, frozen=True, eq=False):
-    """A synchronous event, and who must have handled it when all have answered."""
-
-    source: Source
-    number: int
-    ledger: Ledger
-    line: int
-    first: int
-    call: Call
-    heard: list[Subscription]
 
 
 class SimulatedSystem:
@@ -167,7 +74,7 @@ class SimulatedSystem:
         self._untold_bytes_max = untold_bytes_max
         self._managed: dict[str, list[tuple[str, str, Format | None]]] = {}
         self._given_up: dict[tuple[str, str], int] = {}
-        self._waiting_calls: list[_PendingCall] = []
+        self._waiting_calls: list[PendingCall] = []
         self._trace: deque[str] = deque(maxlen=TRACE_LINES)
         self._digest = 0
         self._largest_bytes = 1000
@@ -315,7 +222,7 @@ class SimulatedSystem:
         number, call = made
         heard = [one for one in self.subscriptions if one.living and one.member.id == member.id]
         heard = [one for one in heard if one.hub.id in call.waiting]
-        self._waiting_calls.append(_PendingCall(source, number, *event, call, heard))
+        self._waiting_calls.append(PendingCall(source, number, *event, call, heard))
 
     def crash(self, hub: SimulatedHub) -> None:
         """Let a hub vanish."""
@@ -583,7 +490,10 @@ class SimulatedSystem:
         return [
             other
             for other in self.sources
-            if other.living and not other.busy and other.hub is source.hub and (other is source or other.number in self.ledger.submitted)
+            if other.living
+            and not other.busy
+            and other.hub is source.hub
+            and (other is source or other.number in self.ledger.submitted)
         ]
 
     def _promise(self, source: Source) -> None:

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias, get_args
 from echoic.errors import EchoicError
 from echoic.testing.derived_fate import DerivedFate
 from echoic.testing.fate import Fate
-from echoic.testing.simulated_system import SimulationReport
+from echoic.testing.simulated_ends import SimulationReport
 
 __all__ = ["Mode", "run_simulation"]
 
@@ -59,14 +59,14 @@ def main() -> None:
         "--mode",
         choices=get_args(Mode),
         default="safety",
-        help="safety: check every event, and that all is settled in the end; liveness: check also that ten seconds after "
-        "healing every source has reached every sink",
+        help="safety: check every event, and that all is settled in the end; liveness: check also that ten seconds "
+        "after healing every source has reached every sink",
     )
     parser.add_argument(
         "--derived",
         action="store_true",
-        help="let hubs derive channels from channels (filters, routers, chains of them), with their code at the sources "
-        "or at the sinks, moved and with its parameters changed while events pass, and check what they deliver",
+        help="let hubs derive channels from channels (filters, routers, chains of them), with their code at the "
+        "sources or at the sinks, moved and with its parameters changed while events pass, and check what they deliver",
     )
     wish = parser.parse_args()
     failed = 0

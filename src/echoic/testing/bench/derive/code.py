@@ -7,8 +7,8 @@ Java 1.8 us and 13.3 ms.
 from collections.abc import Sequence
 
 from echoic.ecode import Program, analyse, check
-from echoic.ecode.native_routine import Routine
-from echoic.ecode.native_run import write_routine
+from echoic.ecode.native.batch_loop import write_routine
+from echoic.ecode.native.routine import Routine
 from echoic.testing.bench.claims import Claim
 from echoic.testing.bench.contest import Effort
 from echoic.testing.bench.derive.calls import Call, interleave_calls
