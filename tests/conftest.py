@@ -1,12 +1,16 @@
-"""What tests of several packages share: hubs that are closed when a test ends."""
+"""What tests of several packages share: hubs that are closed when a test ends, and property tests without a clock."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Protocol
 
+import hypothesis
 import pytest
 
 from echoic import Hub
+
+hypothesis.settings.register_profile("echoic", deadline=None)  # no timing decides a test
+hypothesis.settings.load_profile("echoic")
 
 
 class StartHub(Protocol):

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import hypothesis.strategies as st
-from hypothesis import settings
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from echoic.formats import (
@@ -44,9 +43,6 @@ __all__ = [
     "to_object",
     "values",
 ]
-
-settings.register_profile("echoic", deadline=None)  # a busy machine is no reason to fail
-settings.load_profile("echoic")
 
 Event: TypeAlias = dict[str, Any]
 

@@ -274,7 +274,7 @@ class Derivation:
             events, notice = made.get(port), self._notice(outlet, instance)
             if not raw:
                 instance.bytes_saved += self._saved(outlet, batch, events)
-            elif outlet.fanout.targets:
+            elif outlet.fanout.targets or outlet.owing:  # who is owed must know how many there were
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
                 for some in split(events):
@@ -387,7 +387,7 @@ class Derivation:
         """Return the code for sinks in this very hub, which it trusts, though it does not run the code for others."""
         if self._own is None and any(outlet.sink is not None for outlet in self.outlets.values()):
             try:
-                self._own = Workshop(self.step, msgspec.structs.replace(self.policy, cost_max=2**62))
+                self._own = Workshop(self.step, self.policy.for_own_sinks())
             except EchoicError as error:
                 self.suspend(f"it does not compile: {error}")
         return self._own

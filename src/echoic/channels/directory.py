@@ -27,6 +27,7 @@ __all__ = ["Directory", "ManagedChannel", "nearest"]
 MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many with sinks
 DERIVED_MAX: Final = 1024  # channels derived from one
 DERIVED_BYTES_MAX: Final = 8 * 1024 * 1024  # of all recipes, so that those of a channel fit into one message
+CHANNEL_BYTES: Final = 1024  # what a derived channel takes beside its recipe, by and large
 LINEAGE_MAX: Final = 8
 VERSION_MAX: Final = 2**62  # of parameters; nobody has changed them so often
 CODE_CHARACTERS_MAX: Final = 65_536
@@ -59,6 +60,7 @@ class Directory:
         self._channels: dict[str, ManagedChannel] = {}
         self._shared: dict[tuple[Recipe, bytes], str] = {}
         self._tuned: set[str] = set()
+        self._derived_bytes = 0
 
     def create(self, name: str, format: Format | None) -> ManagedChannel:
         """Enter a channel.
@@ -98,6 +100,7 @@ class Directory:
             self.remove(child)
         del self._channels[name]
         if channel.step is not None:
+            self._derived_bytes -= _size_of(channel.step)
             self._channels[channel.step.recipe.parent].children.pop(name, None)
             key = (channel.step.recipe, channel.step.values)
             if self._shared.get(key) == channel.step.group:
@@ -139,6 +142,7 @@ class Directory:
         self._make_room(parent, sum(map(_size_of, made)))
         for one in made:
             self.create(one.name, format).step = one
+            self._derived_bytes += _size_of(one)
             parent.children[one.name] = None
         if share:
             self._shared[recipe, step.values] = group
@@ -180,16 +184,24 @@ class Directory:
         return self._revise(known, known.values, told.version + 1)
 
     def _revise(self, step: Step, values: bytes, version: int) -> tuple[Step, ...]:
-        """Give a derived channel, and the others of its group, other parameters; return them."""
+        """Give a derived channel, and the others of its group, other parameters; return them.
+
+        Raises:
+            LimitExceededError: There is no room for them.
+        """
+        group = self._group(self.get(step.recipe.parent), step.group)
+        growth = len(group) * (len(values) - len(step.values))
+        if growth > 0 and self._derived_bytes + growth > DERIVED_BYTES_MAX:
+            raise LimitExceededError(
+                f"recipes here would take {self._derived_bytes + growth} bytes, limit is {DERIVED_BYTES_MAX}"
+            )
         if self._shared.get((step.recipe, step.values)) == step.group:
             del self._shared[step.recipe, step.values]
             self._shared.setdefault((step.recipe, values), step.group)
-        revised = tuple(
-            msgspec.structs.replace(one, values=values, version=version)
-            for one in self._group(self.get(step.recipe.parent), step.group)
-        )
+        revised = tuple(msgspec.structs.replace(one, values=values, version=version) for one in group)
         for one in revised:
             self.get(one.name).step = one
+        self._derived_bytes += growth
         return revised
 
     def tune(self, name: str, values: bytes) -> tuple[Step, ...]:
@@ -198,6 +210,7 @@ class Directory:
         Raises:
             ChannelNotFoundError: There is no such channel.
             RefusedError: It has no parameters.
+            LimitExceededError: They are too many, or there is no room for them.
         """
         step = self.get(name).step
         if step is None or not step.recipe.params:
@@ -278,21 +291,22 @@ class Directory:
             raise LimitExceededError(
                 f"`{parent.name}` is derived from {LINEAGE_MAX} others already, which is the limit"
             )
-        derived = [channel for channel in self._channels.values() if channel.step is not None]
-        total = sum(_size_of(channel.step) for channel in derived if channel.step is not None) + size
-        for channel in derived:
-            if len(parent.children) < DERIVED_MAX and total <= DERIVED_BYTES_MAX:
-                return
+        if self._has_room(parent, size):
+            return
+        for channel in [channel for channel in self._channels.values() if channel.step is not None]:
             group = self._group_of(channel)
-            if all(one.idle for one in group):
+            if parent not in group and all(one.idle for one in group):
                 for one in group:
-                    total -= _size_of(one.step) if one.step is not None else 0
                     self.remove(one.name)
-        if len(parent.children) >= DERIVED_MAX or total > DERIVED_BYTES_MAX:
-            raise LimitExceededError(
-                f"{len(parent.children)} channels are derived from `{parent.name}`, limit is {DERIVED_MAX}; "
-                f"recipes here would take {total} bytes, limit is {DERIVED_BYTES_MAX}"
-            )
+                if self._has_room(parent, size):
+                    return
+        raise LimitExceededError(
+            f"{len(parent.children)} channels are derived from `{parent.name}`, limit is {DERIVED_MAX}; "
+            f"recipes here would take {self._derived_bytes + size} bytes, limit is {DERIVED_BYTES_MAX}"
+        )
+
+    def _has_room(self, parent: ManagedChannel, size: int) -> bool:
+        return len(parent.children) < DERIVED_MAX and self._derived_bytes + size <= DERIVED_BYTES_MAX
 
     def join_source(self, name: str, address: str) -> list[SinkHub]:
         """Enter a hub with sources; return the hubs it must send to.
@@ -381,7 +395,7 @@ def _check_block(recipe: Recipe, values: bytes) -> None:
 
 def _size_of(step: Step) -> int:
     recipe = step.recipe
-    return sum(map(len, (recipe.code, recipe.output, recipe.params, step.values, step.input)))
+    return CHANNEL_BYTES + sum(map(len, (recipe.code, recipe.output, recipe.params, step.values, step.input)))
 
 
 def _check_room(name: str, address: str, known: Collection[str]) -> None:

@@ -8,7 +8,7 @@ it is an effect; what has to wait for it goes on in `compiled`.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -57,6 +57,8 @@ __all__ = [
     "troubled",
 ]
 
+TROUBLE_CHARACTERS_MAX: Final = 4000
+HUB_CHARACTERS_MAX: Final = 300
 
 Then: TypeAlias = Callable[[Refused | None], None]
 
@@ -98,16 +100,18 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
     step = lineage[-1]
     if parent.origin is not None and parent.origin.workshop is None:
         raise RefusedError(f"the hub at {core.address} does not run `{parent.name}`, of which `{step.name}` is derived")
+    id, format = ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input)
+    opened = str(id) in core.members and str(id) not in core.passing
+    if opened and not core.members[str(id)].lineage:
+        raise RefusedError(f"channel `{step.name}` is open here, and not derived from any")
     key = str(ChannelId(manager, step.group))
     derivation = core.derivations.get(key)
     if derivation is not None and derivation.step.recipe != step.recipe:  # it was removed and derived anew
         remove(core, key)
         derivation = None
-    id, format = ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input)
     _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
         _make_room(core, parent)
-    opened = str(id) in core.members and str(id) not in core.passing
     outlet = core.open(id, format)
     if not opened:
         core.passing.add(outlet.id)
@@ -175,7 +179,7 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
     This takes milliseconds, and needs nothing of the hub.
     """
     step, policy = derivation.step, derivation.policy
-    if not derivation.outlets:
+    if derivation.parent is not None and not derivation.outlets:
         return Refused(RefusedError.__name__, f"the derivation was removed meanwhile - at `{step.name}`")
     try:
         if not policy.derive:
@@ -185,7 +189,7 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
         if step.recipe.placement != "source" and isinstance(error, RefusedError):
             return None
         return Refused(type(error).__name__, str(error))
-    except Exception as error:  # a mistake of the compiler: whoever waits must hear of it, and the next one have a turn
+    except Exception as error:  # noqa: BLE001 - the compiler's own mistake: whoever waits must hear of it all the same
         return Refused(RefusedError.__name__, f"the code cannot be compiled here: {error!r} - at `{step.name}`")
 
 
@@ -355,7 +359,9 @@ def troubled(core: "Concentrator", trouble: Trouble) -> None:
     """Learn that a derivation is in trouble somewhere."""
     member = core.members.get(trouble.channel)
     if member is not None and member.sink is not None:
-        core.effects.append(Troubled(member, trouble))
+        text = trouble.text[:TROUBLE_CHARACTERS_MAX]
+        told = msgspec.structs.replace(trouble, text=text, hub=trouble.hub[:HUB_CHARACTERS_MAX])
+        core.effects.append(Troubled(member, told))
 
 
 def review(core: "Concentrator", now_ns: int) -> None:

@@ -5,11 +5,13 @@ defaults let anybody who may subscribe also derive: E-Code can neither crash, ha
 what is left to limit is time.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
 __all__ = ["Policy"]
+
+OWN_COST_MAX: Final = 100_000_000  # some 30 ms
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,4 +28,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     faults_max: Annotated[int, msgspec.Meta(ge=1)] = 16
     """After how many faults among about a thousand events a derivation is suspended."""
     load_max: Annotated[float, msgspec.Meta(gt=0)] = 0.5
-    """The share of one processor that all derivations together may take."""
+    """The share of one processor that all derivations together may take, and of a second for one batch."""
+
+    def for_own_sinks(self) -> "Policy":
+        """Return the limits of code that runs for sinks of the hub itself: wide ones, though each event ends.
+
+        Whoever has subscribed wants the code, but need not have written it.
+        """
+        return msgspec.structs.replace(self, cost_max=max(self.cost_max, OWN_COST_MAX))

@@ -31,7 +31,7 @@ from echoic.channels import (
     Tune,
 )
 from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
-from echoic.errors import FormatError, LocalError, RefusedError
+from echoic.errors import FormatError, LocalError, MalformedBatchError, RefusedError
 from echoic.formats import NATIVE, Format
 from echoic.wire import Batch
 
@@ -96,7 +96,10 @@ def derive_steps(
     )
     values = encode_block(terms.params, block) if block is not None else b""
     step = Step("", terms.name, recipe, values)
-    return switchboard.ask(parent.address, Derive(step, terms.share), DerivedAs).steps
+    steps = switchboard.ask(parent.address, Derive(step, terms.share), DerivedAs).steps
+    if len(steps) != (terms.ports or 1):
+        raise RefusedError(f"the manager has entered {len(steps)} channels, expected {terms.ports or 1}")
+    return steps
 
 
 def encode_block(values: object, format: Format) -> bytes:
@@ -245,6 +248,8 @@ class DerivationHandle:
 
 
 def _record(format: Format, block: bytes) -> Any:  # noqa: ANN401 - an event of any type
+    if not format.variable and len(block) != format.size:
+        raise MalformedBatchError(f"a block of `{format.name}` has {len(block)} bytes, expected {format.size}")
     return Batch(format, 1, [block], [0, len(block)] if format.variable else None).to(format).events()[0]
 
 

@@ -3,8 +3,6 @@
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from echoic.channels import Delivery, Derivation, Member, Trouble, Workshop
 from echoic.wire import Batch
 
@@ -25,8 +23,7 @@ class DerivationHere:
         """
         step = member.lineage[-1]
         self._member = member
-        policy = msgspec.structs.replace(switchboard.core.policy, cost_max=2**62)
-        self._derivation = Derivation(switchboard.address, step, None, policy)
+        self._derivation = Derivation(switchboard.address, step, None, switchboard.core.policy.for_own_sinks())
         self._derivation.outlets[step.port] = member
         self._derivation.equip(Workshop(step, self._derivation.policy))
 

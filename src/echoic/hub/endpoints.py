@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Endpoints", "Pending"]
 
 TROUBLES_MAX: Final = 64
+TROUBLES_SECONDS: Final = 10.0
 log: Final = logging.getLogger("echoic.hub")
 
 
@@ -60,7 +61,7 @@ class Pending:
 class Endpoints:
     """Sources and sinks of one channel here."""
 
-    __slots__ = ("_derivation", "_lock", "listeners", "member", "sinks", "switchboard", "troubles")
+    __slots__ = ("_derivation", "_lock", "_told", "listeners", "member", "sinks", "switchboard", "troubles")
 
     def __init__(self, member: Member, switchboard: Switchboard) -> None:
         self.member: Final = member
@@ -68,6 +69,7 @@ class Endpoints:
         self.sinks: tuple[Sink, ...] = ()
         self.troubles: Final[deque[Trouble]] = deque(maxlen=TROUBLES_MAX)
         self.listeners: tuple[Callable[[Trouble], object], ...] = ()
+        self._told: deque[float] = deque(maxlen=TROUBLES_MAX)
         self._derivation: DerivationHere | None = None
         self._lock = threading.Lock()
 
@@ -232,13 +234,17 @@ class Endpoints:
             sink.end(reason)
 
     def troubled(self, trouble: Trouble) -> None:
-        """Tell those who derived the channel here what is wrong."""
+        """Tell those who derived the channel here what is wrong, unless somebody tells it without end."""
+        now = time.monotonic()
+        if len(self._told) == TROUBLES_MAX and now - self._told[0] < TROUBLES_SECONDS:
+            return
+        self._told.append(now)
         log.warning(
             "the derivation of %s %s at %s: %s",
             self.member.name,
             "is suspended" if trouble.suspended else "has faulted",
-            trouble.hub,
-            trouble.text,
+            _legible(trouble.hub),
+            _legible(trouble.text),
         )
         self.troubles.append(trouble)
         for listener in self.listeners:
@@ -257,3 +263,9 @@ class Endpoints:
         rules = {sink.slow for sink in self.sinks}
         slow = rules.pop() if len(rules) == 1 else "block"
         return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks))
+
+
+def _legible(text: str) -> str:
+    """Return what a stranger has written for a log: no line begins with it, and it cannot steer a terminal."""
+    shown = "".join(one if one == "\n" or one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return shown.replace("\n", "\n    ")

@@ -201,7 +201,10 @@ def _work(
         finding, refusal = _try(rig, seed, tally)
         refusals += [refusal] if refusal else []
         if finding or (seed + 1 - first) % REPORT_EVERY == 0 or seed + 1 == end:
-            pipe.send((seed + 1, tally, [finding] if finding else [], refusals[:REFUSALS_KEPT]))
+            try:
+                pipe.send((seed + 1, tally, [finding] if finding else [], refusals[:REFUSALS_KEPT]))
+            except BrokenPipeError:
+                return  # the campaign was ended
             tally, refusals = Tally(), []
 
 

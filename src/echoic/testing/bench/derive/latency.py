@@ -55,7 +55,7 @@ UPDATES: Final = {True: 200, False: 10}
 SAMPLE_SECONDS_THOROUGH: Final = 0.1
 COLD_MS_MAX, AGAIN_MS_MAX, PARAMETER_MS_MAX = 15.0, 3.0, 0.5
 
-_numbers: Final = count()
+_numbers: Final = count(1)
 
 
 def measure(effort: Effort, report: Report) -> None:

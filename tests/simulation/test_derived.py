@@ -1,0 +1,236 @@
+"""Derived channels under every fault we know of: many seeds, and the cases worth a name of their own.
+
+`python -m echoic.testing.simulation --derived --seed N --mode liveness` repeats a seed that failed.
+"""
+
+import pytest
+
+from echoic.channels import CREDIT_BYTES, Derivation, Member, Placement, Slow
+from echoic.channels.directory import Directory
+from echoic.testing import SimulatedHub, SimulatedSystem
+from echoic.testing.derived_book import Formula
+from echoic.testing.network import MILLISECOND, SECOND
+from echoic.testing.simulated_deriving import DerivedChannel
+from echoic.testing.simulated_ends import Sample, Source, Subscription
+from echoic.testing.simulation import run_simulation
+
+LARGE_BYTES = CREDIT_BYTES // 16
+SEEDS, SEEDS_PER_TEST = 60, 10
+FOUND = (1, 3, 4, 45, 104, 107, 157, 169, 203, 394, 1298, 1495, 1508, 1887, 2072, 2393, 2505, 5408, 6461)
+EVEN, ODD = Formula(1, 2, 0), Formula(1, 2, 1)
+
+
+@pytest.mark.parametrize("start", range(20_000, 20_000 + SEEDS, SEEDS_PER_TEST))
+def test_what_is_derived_is_right_complete_and_arrives_whatever_fails(start: int) -> None:
+    reports = [run_simulation(seed, "liveness", derived=True) for seed in range(start, start + SEEDS_PER_TEST)]
+    assert sum(report.derived_delivered for report in reports) > 1000
+    assert sum(report.raw for report in reports) > 100
+    assert sum(report.tuned for report in reports) > 10
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_has_found_a_fault_finds_none(seed: int) -> None:
+    run_simulation(seed, "liveness", derived=True)
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    first, second = (run_simulation(2, "liveness", derived=True) for _ in range(2))
+    assert first == second
+    assert first.trace != run_simulation(3, "liveness", derived=True).trace
+
+
+def run_until_one_fails(seeds: range) -> str:
+    for seed in seeds:
+        try:
+            run_simulation(seed, "liveness", derived=True)
+        except AssertionError as error:
+            return str(error)
+    return ""
+
+
+def test_a_book_that_takes_no_later_parameters_from_others_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Directory, "_merge", lambda self, known, told: ())
+    assert "the manager has" in run_until_one_fails(range(1, 20))
+
+
+def test_a_notice_that_is_forgotten_when_nothing_passes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = Derivation.shares
+    monkeypatch.setattr(
+        Derivation, "shares", lambda *of: (share for share in shares(*of) if share.remote or share.local)
+    )
+    assert "taken for raw wrongly" in run_until_one_fails(range(20))
+
+
+class Scene:
+    """A manager, a source's hub and a sink's hub with one derived channel; nothing is submitted unless a test does."""
+
+    def __init__(self, placement: Placement = "source", slow: Slow = "block", *, load_bytes: int = 0) -> None:
+        self.system = SimulatedSystem(1)
+        self.system.quiet = True
+        self.deriving = self.system.derived
+        self.manager, self.origin, self.target = (self.system.add_hub() for _ in range(3))
+        self.id = self.system.create(self.manager, "trades", declared=Sample)
+        self.source = self.system.publish(self.origin, self.id, SECOND, load_bytes=load_bytes)
+        self.system.run(SECOND)
+        self.deriving.derive(self.target, self.id, EVEN, placement)
+        self.system.run(SECOND)
+        self.sink = self.subscribe(self.target, slow)
+
+    @property
+    def channel(self) -> DerivedChannel:
+        return next(iter(self.deriving.channels.values()))
+
+    @property
+    def derivation(self) -> Derivation:
+        return next(iter(self.origin.core.derivations.values()))
+
+    def subscribe(self, hub: SimulatedHub, slow: Slow = "block") -> Subscription:
+        self.deriving.subscribe(hub, self.channel, slow)
+        self.system.run(SECOND)
+        return self.system.subscriptions[-1]
+
+    def submit(self, count: int, pause_ns: int = 10 * MILLISECOND, source: Source | None = None) -> None:
+        for _ in range(count):
+            self.system.submit(source or self.source)
+            self.system.run(pause_ns)
+
+    def settle(self, seconds: int = 30) -> None:
+        for _ in range(seconds):
+            self.system.run(SECOND)
+        self.system.check_settled()
+
+    def missing(self) -> tuple[int, int]:
+        """Return how many events were reported missing, and in how many gaps."""
+        lines = [line for (_, one), line in self.deriving.book.ledger.lines.items() if one == self.sink.number]
+        return sum(line.missing for line in lines), sum(line.gaps for line in lines)
+
+    def part(self, one: SimulatedHub, other: SimulatedHub, seconds: int) -> None:
+        self.system.network.part(one.address, other.address, seconds * SECOND)
+        self.system.network.part(other.address, one.address, seconds * SECOND)
+
+
+@pytest.mark.parametrize("placement", ["source", "sink", "auto"])
+def test_every_other_event_passes_wherever_the_code_runs(placement: Placement) -> None:
+    scene = Scene(placement)
+    scene.submit(20)
+    scene.settle(2)
+    assert scene.deriving.book.passed == 10
+    assert scene.deriving.book.raw_events == (20 if placement == "sink" else 0)
+
+
+def test_the_only_sink_is_told_that_it_has_missed_something_though_nothing_was_derived_meanwhile() -> None:
+    scene = Scene()
+    scene.submit(4)
+    scene.part(scene.origin, scene.target, 30)
+    scene.system.run(25 * SECOND)
+    assert not scene.derivation.active
+    scene.submit(8)
+    late = scene.system.publish(scene.origin, scene.id, SECOND)
+    scene.system.run(SECOND)
+    scene.submit(6, source=late)
+    scene.settle()
+    assert scene.missing() == (14, 2)  # counted as they are, since nobody knows how many would have passed
+    scene.submit(4)
+    scene.settle(2)
+    assert scene.deriving.book.passed == 4
+
+
+def test_a_sink_that_was_away_while_a_derivation_moved_back_does_not_derive_again() -> None:
+    scene = Scene("sink")
+    scene.submit(4)
+    scene.part(scene.origin, scene.target, 30)
+    scene.system.run(25 * SECOND)
+    other = scene.subscribe(scene.manager)
+    scene.derivation.move(here=True)
+    scene.submit(4)
+    scene.settle()
+    scene.submit(4)
+    scene.settle(2)
+    assert scene.deriving.book.heard(scene.source, scene.sink) == scene.deriving.book.heard(scene.source, other) == 10
+
+
+def test_events_that_were_held_back_while_a_derivation_moved_often_are_taken_for_what_they_are() -> None:
+    scene = Scene("sink", "drop_oldest", load_bytes=LARGE_BYTES)
+    scene.sink.stuck_until_ns = scene.system.clock.now_ns + 10 * SECOND
+    scene.submit(18)
+    scene.source = scene.system.publish(scene.origin, scene.id, SECOND)
+    scene.system.run(SECOND)
+    for turn in range(6):
+        scene.submit(4)
+        scene.derivation.move(here=turn % 2 == 0)
+    scene.settle()
+    assert scene.deriving.book.heard(scene.source, scene.sink) == 22
+
+
+def test_a_source_that_ends_and_returns_under_its_number_is_heard() -> None:
+    scene = Scene()
+    scene.submit(6)
+    member, number = scene.source.member, scene.source.number
+    streams = len(scene.deriving.book.streams)
+    scene.system.unpublish(scene.source)
+    scene.system.run(SECOND)
+    member.sources[number] = 6  # as a source does that comes back from another hub
+    scene.source.open = True
+    scene.origin.do(lambda core: core.join(member, "source", lambda _: None))
+    scene.system.run(SECOND)
+    scene.submit(6)
+    scene.settle(5)
+    assert len(scene.deriving.book.streams) == streams + 1
+    assert scene.deriving.book.heard(scene.source, scene.sink) == 10
+
+
+def test_a_manager_begun_anew_takes_over_the_parameters_that_are_in_force() -> None:
+    scene = Scene()
+    odd = scene.deriving.tune(scene.target, scene.channel, Formula(1, 2, 1, 1))
+    scene.system.run(SECOND)
+    assert odd.confirmed_ns > 0
+    scene.system.crash(scene.manager)
+    scene.system.restart(scene.manager.address)
+    scene.system.run(10 * SECOND)
+    other = scene.system.publish(scene.target, scene.id, SECOND)
+    scene.system.run(2 * SECOND)
+    scene.submit(4, source=other)
+    scene.settle(5)
+    assert scene.deriving.book.heard(other, scene.sink) == 3
+    again = scene.deriving.tune(scene.target, scene.channel, Formula(1, 2, 0, 2))
+    scene.system.run(SECOND)
+    assert again.confirmed_ns > 0
+    assert Formula.of(scene.derivation.step.values) == again.formula
+
+
+def test_a_change_that_a_manager_makes_is_later_than_what_it_had_forgotten() -> None:
+    scene = Scene()
+    for serial in range(1, 4):
+        scene.deriving.tune(scene.target, scene.channel, Formula(1, 2, 1, serial))
+        scene.system.run(SECOND)
+    directory = scene.manager.core.manager.directory
+    directory.get(scene.channel.id.name).step = scene.channel.lineage[-1]  # as a book begun anew has it
+    last = scene.deriving.tune(scene.target, scene.channel, Formula(1, 2, 0, 9))
+    scene.system.run(SECOND)
+    assert last.confirmed_ns > 0
+    assert Formula.of(scene.derivation.step.values) == last.formula
+    scene.settle(2)
+
+
+def test_what_is_derived_from_a_derived_channel_goes_with_it() -> None:
+    scene = Scene()
+    scene.deriving.derive(scene.target, scene.channel.id, Formula(3, 3, 0), "source")
+    scene.system.run(SECOND)
+    further = list(scene.deriving.channels.values())[-1]
+    scene.deriving.subscribe(scene.target, further)
+    scene.system.run(SECOND)
+    scene.submit(4)
+    assert len(scene.origin.core.derivations) == 2
+    scene.system.unpublish(scene.source)
+    scene.settle(5)
+    assert not scene.origin.core.derivations
+
+
+def test_turns_of_a_peer_that_moves_without_end_are_bounded() -> None:
+    scene = Scene("sink")
+    for turn in range(300):
+        scene.derivation.move(here=turn % 2 == 0)
+        scene.submit(2, MILLISECOND)
+    scene.settle(5)
+    turns: Member = scene.sink.member
+    assert all(len(known) <= 64 for known in (turns._placed or {}).values())
