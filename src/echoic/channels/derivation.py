@@ -152,6 +152,19 @@ class Derivation:
         stateless = self.workshop is not None and not self.workshop.statics
         return stateless and not any(outlet.derivations for outlet in self.outlets.values())
 
+    @property
+    def limited(self) -> bool:
+        """Whether the time it takes is limited."""
+        return self.policy.limits_alone or not self._alone
+
+    @property
+    def _alone(self) -> bool:
+        """Whether nobody else wants anything of the parent's events."""
+        parent = self.parent
+        if parent is None or parent.fanout.targets or parent.sink is not None or len(parent.derivations) > 1:
+            return parent is None
+        return parent.origin is None or parent.origin._alone  # noqa: SLF001 - of its own kind
+
     def equip(self, workshop: Workshop | None) -> None:
         """Begin, with the compiled code, or without any if the sinks run it."""
         self.workshop, self.ready = workshop, True
@@ -298,11 +311,11 @@ class Derivation:
             own: What this derivation has spent on it.
             spent: What all have.
         """
-        seconds = allowance(self.policy.load_max, (spent.ns - own.ns) / SECOND_NS)
+        seconds = allowance(self.policy.load_limit, (spent.ns - own.ns) / SECOND_NS)
         made_bytes = allowance(MADE_BYTES_MAX, spent.made_bytes - own.made_bytes)
         if own.made_bytes > made_bytes:
             self.suspend(f"a batch of {whole.count} events becomes more than {made_bytes:.0f} bytes, the limit")
-        elif portion is not whole and own.ns > seconds * SECOND_NS:
+        elif portion is not whole and own.ns > seconds * SECOND_NS and self.limited:
             if self._here and self.step.recipe.placement == "auto" and self.movable:
                 self.move(here=False)
             else:

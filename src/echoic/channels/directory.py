@@ -60,7 +60,8 @@ class Directory:
         self._channels: dict[str, ManagedChannel] = {}
         self._shared: dict[tuple[Recipe, bytes], str] = {}
         self._tuned: set[str] = set()
-        self._derived_bytes = 0
+        self.derived_bytes = 0
+        """What all recipes take."""
 
     def create(self, name: str, format: Format | None) -> ManagedChannel:
         """Enter a channel.
@@ -100,7 +101,7 @@ class Directory:
             self.remove(child)
         del self._channels[name]
         if channel.step is not None:
-            self._derived_bytes -= _size_of(channel.step)
+            self.derived_bytes -= _size_of(channel.step)
             self._channels[channel.step.recipe.parent].children.pop(name, None)
             key = (channel.step.recipe, channel.step.values)
             if self._shared.get(key) == channel.step.group:
@@ -142,7 +143,7 @@ class Directory:
         self._make_room(parent, sum(map(_size_of, made)))
         for one in made:
             self.create(one.name, format).step = one
-            self._derived_bytes += _size_of(one)
+            self.derived_bytes += _size_of(one)
             parent.children[one.name] = None
         if share:
             self._shared[recipe, step.values] = group
@@ -191,9 +192,9 @@ class Directory:
         """
         group = self._group(self.get(step.recipe.parent), step.group)
         growth = len(group) * (len(values) - len(step.values))
-        if growth > 0 and self._derived_bytes + growth > DERIVED_BYTES_MAX:
+        if growth > 0 and self.derived_bytes + growth > DERIVED_BYTES_MAX:
             raise LimitExceededError(
-                f"recipes here would take {self._derived_bytes + growth} bytes, limit is {DERIVED_BYTES_MAX}"
+                f"recipes here would take {self.derived_bytes + growth} bytes, limit is {DERIVED_BYTES_MAX}"
             )
         if self._shared.get((step.recipe, step.values)) == step.group:
             del self._shared[step.recipe, step.values]
@@ -201,7 +202,7 @@ class Directory:
         revised = tuple(msgspec.structs.replace(one, values=values, version=version) for one in group)
         for one in revised:
             self.get(one.name).step = one
-        self._derived_bytes += growth
+        self.derived_bytes += growth
         return revised
 
     def tune(self, name: str, values: bytes) -> tuple[Step, ...]:
@@ -302,11 +303,11 @@ class Directory:
                     return
         raise LimitExceededError(
             f"{len(parent.children)} channels are derived from `{parent.name}`, limit is {DERIVED_MAX}; "
-            f"recipes here would take {self._derived_bytes + size} bytes, limit is {DERIVED_BYTES_MAX}"
+            f"recipes here would take {self.derived_bytes + size} bytes, limit is {DERIVED_BYTES_MAX}"
         )
 
     def _has_room(self, parent: ManagedChannel, size: int) -> bool:
-        return len(parent.children) < DERIVED_MAX and self._derived_bytes + size <= DERIVED_BYTES_MAX
+        return len(parent.children) < DERIVED_MAX and self.derived_bytes + size <= DERIVED_BYTES_MAX
 
     def join_source(self, name: str, address: str) -> list[SinkHub]:
         """Enter a hub with sources; return the hubs it must send to.

@@ -157,10 +157,10 @@ def _make_room(core: "Concentrator", parent: Member) -> None:
     Raises:
         RefusedError: All of them are needed, or they take too much time already.
     """
-    if core.load > core.policy.load_max:
+    if core.load > core.policy.load_limit:
         core.crowded.add(parent)
         raise RefusedError(
-            f"derivations take {core.load:.2f} of a processor here, the hub's limit is {core.policy.load_max}"
+            f"derivations take {core.load:.2f} of a processor here, the hub's limit is {core.policy.load_limit}"
         )
     if len(core.derivations) < core.policy.derivations_max:
         return
@@ -367,8 +367,9 @@ def troubled(core: "Concentrator", trouble: Trouble) -> None:
 def review(core: "Concentrator", now_ns: int) -> None:
     """See how much time the derivations take; suspend or move the busiest ones until the rest is not too much."""
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
+    loads = {derivation: load for derivation, load in loads.items() if derivation.limited}
     total = core.load = sum(loads.values())
-    if total <= core.policy.load_max:
+    if total <= core.policy.load_limit:
         if len(core.derivations) < core.policy.derivations_max:  # there is room at last for what was refused
             for member in core.crowded:
                 member.lose("source")
@@ -376,7 +377,7 @@ def review(core: "Concentrator", now_ns: int) -> None:
         return
     rest = total
     for derivation in sorted(loads, key=loads.__getitem__, reverse=True):
-        if rest > core.policy.load_max:
+        if rest > core.policy.load_limit:
             rest -= loads[derivation]
             _relieve(core, derivation, loads[derivation])
 
@@ -387,7 +388,7 @@ def _relieve(core: "Concentrator", derivation: Derivation, load: float) -> None:
         derivation.move(here=False)
     elif not derivation.suspended:
         derivation.suspend(
-            f"derivations take {core.load:.2f} of a processor, the hub's limit is {core.policy.load_max}, "
+            f"derivations take {core.load:.2f} of a processor, the hub's limit is {core.policy.load_limit}, "
             f"this one {load:.2f}"
         )
         if derivation.parent is not None:

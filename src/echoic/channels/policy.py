@@ -11,6 +11,7 @@ import msgspec
 
 __all__ = ["Policy"]
 
+SHARED_LOAD_MAX: Final = 0.5
 OWN_COST_MAX: Final = 100_000_000  # some 30 ms
 
 
@@ -27,8 +28,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What loops without a proved bound may use for one event, in the same units."""
     faults_max: Annotated[int, msgspec.Meta(ge=1)] = 16
     """After how many faults among about a thousand events a derivation is suspended."""
-    load_max: Annotated[float, msgspec.Meta(gt=0)] = 0.5
-    """The share of one processor that all derivations together may take, and of a second for one batch."""
+    load_max: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    """The share of one processor that derivations may take together, and of a second for one batch.
+
+    None is half of one for derivations that share a source with others who listen, and no limit for one that is all a
+    source is listened to for: the time it takes is nobody else's.
+    """
+
+    @property
+    def load_limit(self) -> float:
+        """The share of one processor for derivations that are limited."""
+        return SHARED_LOAD_MAX if self.load_max is None else self.load_max
+
+    @property
+    def limits_alone(self) -> bool:
+        """Whether a derivation is limited that is all a source is listened to for."""
+        return self.load_max is not None
 
     def for_own_sinks(self) -> "Policy":
         """Return the limits of code that runs for sinks of the hub itself: wide ones, though each event ends.

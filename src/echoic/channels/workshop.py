@@ -13,7 +13,7 @@ from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
 from echoic.channels.portions import portions
 from echoic.ecode import Analysis, Kernel, Program, Signature, analyse, check, compile_kernel
-from echoic.errors import EchoicError, RefusedError
+from echoic.errors import EchoicError, MalformedBatchError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
 from echoic.wire import Batch
 
@@ -80,6 +80,8 @@ class Workshop:
         given, own = self._foreign_params, self.signature.params
         if given is None or own is None:
             return values
+        if not given.variable and len(values) != given.size:
+            raise MalformedBatchError(f"a block of `{given.name}` has {len(values)} bytes, expected {given.size}")
         return bytes(Batch(given, 1, [values], [0, len(values)] if given.variable else None).to(own).records)
 
     def prepared(self, batch: Batch) -> tuple[Kernel, Batch]:

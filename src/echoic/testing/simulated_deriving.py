@@ -227,7 +227,7 @@ class Deriving:
         lineage = one.member.lineage
         core, told = source.hub.core, (one.number, source.hub.address) in self.told
         outlet = core.members.get(one.member.id)
-        if (outlet is None or outlet.origin is None) and (told or core.load > core.policy.load_max):
+        if (outlet is None or outlet.origin is None) and (told or core.load > core.policy.load_limit):
             return False  # it was refused there, and those who listen know, or will
         return source.hub.core.policy.derive or (len(lineage) == 1 and lineage[0].recipe.placement != "source")
 
