@@ -309,6 +309,28 @@ def test_after_close_a_handler_is_never_called_again(start_hub: StartHub) -> Non
         publisher.join()
 
 
+def test_events_gathered_for_a_sink_that_has_left_are_not_sent_to_the_next_one(start_hub: StartHub) -> None:
+    here, there = start_hub(), start_hub()
+    created = here.create("ticks", Tick)
+    opened, source = there.open(created.id, Tick), created.source()
+    member = created.endpoints.member
+    first = opened.subscribe(Collector())
+    source.submit(Tick(1, 1))
+    source.submit(Tick(1, 2))  # at once after the other, so from here on events gather
+    assert source.hold(spare=False)
+    source.submit(Tick(1, 3))
+    first.close()
+    while member.fanout.targets:
+        time.sleep(0.001)
+    source.submit(Tick(1, 4))
+    seen = Collector()
+    opened.subscribe(seen)
+    source.submit(Tick(1, 5))
+    source.release(0)
+    source.drain()
+    assert seen.numbers == list(range(seen.numbers[0], 6))
+
+
 def test_a_handler_may_subscribe_and_open(start_hub: StartHub) -> None:
     """In a thread of its own; the reading thread could not read the answer."""
     here, there = start_hub(), start_hub()

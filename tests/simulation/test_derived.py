@@ -3,6 +3,10 @@
 `python -m echoic.testing.simulation --derived --seed N --mode liveness` repeats a seed that failed.
 """
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from echoic.channels import CREDIT_BYTES, Derivation, Placement, Policy, Slow
@@ -15,7 +19,7 @@ from echoic.testing.simulated_ends import Sample, Source, Subscription
 from echoic.testing.simulation import run_simulation
 
 LARGE_BYTES = CREDIT_BYTES // 16
-SEEDS, SEEDS_PER_TEST = 60, 10
+SEEDS, SEEDS_PER_TEST = 50, 10
 EVEN = Formula(1, 2, 0)
 
 
@@ -35,6 +39,24 @@ def test_a_seed_gives_the_same_run_again() -> None:
     first, second = (run_simulation(2, "liveness", derived=True) for _ in range(2))
     assert first == second
     assert first.trace != run_simulation(3, "liveness", derived=True).trace
+
+
+def test_a_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
+    program = (
+        "from echoic.testing.simulation import run_simulation;"
+        "print([run_simulation(seed, 'liveness', derived=True).trace for seed in (4, 5, 6)])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(printed) == 1
 
 
 def run_until_one_fails(seeds: range) -> str:

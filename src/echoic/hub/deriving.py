@@ -42,9 +42,10 @@ def turn_away(switchboard: "Switchboard", member: Member, source: int, format: F
     derivations = member.derivations
     if member.fanout.targets or not all(derivation.rejects(format, record) for derivation in derivations):
         return False
+    if not switchboard.pass_over(member, source, 1, derivations):
+        return False
     for derivation in derivations:
         derivation.note_rejected(source, len(record))
-    switchboard.pass_over(member, source, 1)
     return True
 
 

@@ -115,9 +115,7 @@ class Source:
             raise ClosedError("the source was closed")
         if self._endpoints.sinks or self._member.derived_here:
             self._submit_in_turn(None, event)
-        elif not self._member.fanout.targets and not self._member.derivations:
-            self._switchboard.pass_over(self._member, self.id, 1)
-        else:
+        elif not self._is_unheard():
             run, record = self._run, self._encode(event)
             if len(record) > LARGE_BYTES:
                 self._submit_large(record)
@@ -283,6 +281,16 @@ class Source:
             return False
         return True
 
+    def _is_unheard(self) -> bool:
+        """Count an event that nobody listens to; False when somebody does, or did when the ones before were gathered.
+
+        Those must leave before it is counted, or they would be sent with later ones to whoever comes next.
+        """
+        member = self._member
+        if member.fanout.targets or member.derivations or self._run:
+            return False
+        return self._switchboard.pass_over(member, self.id, 1)
+
     def _submit_large(self, record: bytes) -> None:
         """Send an event by itself, since together with others it may be too large for a frame."""
         if len(record) > RECORD_BYTES_MAX:
@@ -412,11 +420,9 @@ class Source:
         with self._lock:
             self._take_run(wait=True)
             first = self._member.position(self.id)
-            if self._member.fanout.targets or self._member.derivations:
+            if not self._switchboard.pass_over(self._member, self.id, batch.count if batch is not None else 1):
                 batch = batch if batch is not None else Batch.of((event,), self._declared)
                 self._send(batch)
-            else:
-                self._switchboard.pass_over(self._member, self.id, batch.count if batch is not None else 1)
         if self._endpoints.sinks:
             self._endpoints.deliver_here(self.id, first, batch, event, self._declared)
         self._hand_over_derived()

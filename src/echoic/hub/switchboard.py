@@ -9,7 +9,6 @@ import logging
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -38,9 +37,6 @@ from echoic.channels import (
     Share,
     SourceRun,
     Troubled,
-    Workshop,
-    build,
-    compiled,
     congested,
     decode_reply,
     report_trouble,
@@ -57,6 +53,7 @@ from echoic.errors import (
     UnreachableError,
 )
 from echoic.formats import Format
+from echoic.hub.compiling import Compiler
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
 from echoic.links import Connection, Identity, Listener, format_address, parse_address
@@ -127,8 +124,7 @@ class Switchboard:
         self.closed = False
         self._room = threading.Condition(self.lock)
         self._waiting_for_room = 0
-        self._uncompiled: deque[Derivation] = deque()
-        self._compiling = False
+        self._compiler = Compiler(self)
         self._links: dict[str, Link] = {}
         self._deliveries = deliveries
         hello = Hello(name=name, hub=self.core.id, address=self.address)
@@ -241,10 +237,20 @@ class Switchboard:
         with self.lock:
             return congested(self.core, member)
 
-    def pass_over(self, member: Member, source: int, count: int) -> None:
-        """Count events that no other hub wants."""
+    def pass_over(self, member: Member, source: int, count: int, derivations: tuple[Derivation, ...] = ()) -> bool:
+        """Count events that no other hub wants; False, and nothing done, when one does by now.
+
+        Args:
+            member: The channel.
+            source: Whose events they are.
+            count: How many.
+            derivations: Those that have rejected them.
+        """
         with self.lock:
+            if member.fanout.targets or member.derivations != derivations:
+                return False
             member.pass_over(source, count)
+            return True
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
         """Send a synchronous event."""
@@ -507,31 +513,7 @@ class Switchboard:
             case Troubled():
                 return partial(self._deliveries.troubled, effect)
             case Compile(derivation):
-                self._uncompiled.append(derivation)
-                if self._compiling:
-                    return None
-                self._compiling = True
-                return threading.Thread(target=self._compile_all, name="echoic-compile", daemon=True).start
-
-    def _compile_all(self) -> None:
-        """Compile the code of derivations, one after the other, however many a peer asks for.
-
-        When none waits, better code is made for what takes long.
-        """
-        unrefined: list[Workshop] = []
-        while True:
-            with self.lock:
-                derivation = self._uncompiled.popleft() if self._uncompiled else None
-                self._compiling = bool(derivation or unrefined) and not self.closed
-                if not self._compiling:
-                    return
-            if derivation is None:
-                _refine(unrefined.pop())
-                continue
-            built = build(derivation)
-            self.do(partial(compiled, derivation=derivation, built=built))
-            if isinstance(built, Workshop):
-                unrefined.append(built)
+                return self._compiler.add(derivation)
 
     def ends_of(self, channel: str) -> "Endpoints | None":
         """Return the ends of a channel in this hub."""
@@ -558,11 +540,3 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
-
-
-def _refine(workshop: Workshop) -> None:
-    """Make better code for what takes long; without it things go on as they are."""
-    try:
-        workshop.refine()
-    except EchoicError as error:
-        log.warning("%s runs with code that is not optimised: %s", workshop.step.name, error)
