@@ -1,6 +1,8 @@
 """Derivations that are meant to do harm, in the core: code, steps and troubles that nobody honest would send."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -12,7 +14,8 @@ from echoic.channels import installing as installing_module
 from echoic.channels import portions as portions_module
 from echoic.channels.derivation import STATICS_BYTES_MAX
 from echoic.channels.installing import build, install, review, troubled
-from echoic.channels.messages import Trouble
+from echoic.channels.manager import Manager
+from echoic.channels.messages import Message, Trouble, Tune
 from echoic.channels.portions import MADE_BYTES_MAX, RECORD_BYTES_MAX, allowance, portions, split
 from echoic.channels.workshop import FORMATS_MAX
 from echoic.errors import LimitExceededError
@@ -82,6 +85,14 @@ def test_a_batch_that_takes_too_long_is_given_up_in_its_middle_and_the_source_go
     assert 0 < derivation.counts().events_in < 5000
     assert sum(share.batch.count for share in shares) == derivation.counts().events_out
     assert installing_module.derive(victim.parent, 5, trades(10), clock.__next__) == []
+
+
+def test_a_source_that_nobody_else_listens_to_is_not_held_up_without_end_either() -> None:
+    victim = Victim()
+    victim.listen(victim.step(code=SLOW))
+    clock = slow_clock(SECOND)
+    installing_module.derive(victim.parent, 5, trades(5000), clock.__next__)
+    assert "a batch of 5000 events takes more than 5 s" in derivation_of(victim).suspended
 
 
 def test_a_batch_that_takes_too_long_goes_to_the_sinks_if_they_may_run_it() -> None:
@@ -260,7 +271,37 @@ def test_long_troubles_are_cut() -> None:
     assert len(effect.trouble.text) + len(effect.trouble.hub) < 5000
 
 
+def test_a_manager_that_tells_of_a_lineage_without_end_does_not_hold_a_source_up() -> None:
+    victim = Victim()
+    names = ["trades", *(f"d{number}" for number in range(20_000))]
+    heard = [Step(name, name, Recipe(parent, "1"), input=TRADE.descriptor) for parent, name in pairwise(names)]
+    began, done = time.process_time(), list[bool]()
+    installing_module.install_heard(victim.core, victim.parent, heard, lambda *_: done.append(True))
+    victim.compile()
+    assert time.process_time() - began < 5.0
+    assert len(victim.core.derivations) <= directory_module.LINEAGE_MAX
+
+
 # The manager's book
+
+
+def test_a_hub_that_always_has_later_parameters_is_not_asked_for_ever() -> None:
+    manager = Manager("m:1")
+    manager.directory.create("trades", TRADE)
+    manager.directory.derive(wish(code="(int) param.low", name="d", params=LIMITS.descriptor, values=LOW))
+    manager.directory.join_source("trades", "liar:1")
+    asked: list[Tune] = []
+    answers: list[object] = []
+
+    def ask(_: str, message: Message, answer: Callable[[Message], None]) -> None:
+        assert isinstance(message, Tune)
+        assert len(asked) < 100
+        asked.append(message)
+        answer(Tune(message.channel, LOW, message.version + 5))
+
+    manager.tune(Tune("d", LOW), ask, answers.append)
+    assert len(answers) == 1
+    assert len(asked) == len({message.version for message in asked}) <= 10
 
 
 def test_a_channel_is_never_forgotten_to_make_room_for_what_is_derived_from_it(

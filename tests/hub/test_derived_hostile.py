@@ -1,5 +1,6 @@
 """Peers that mean harm, between real hubs: the source submits, its other sinks hear everything, nothing grows."""
 
+import gc
 import logging
 import threading
 import time
@@ -8,7 +9,7 @@ import numpy
 import pytest
 
 from echoic import Array, event, int64
-from echoic.channels import ChannelId, Recipe, SinkHub, Step
+from echoic.channels import ChannelId, Recipe, SinkHub, Step, Workshop
 from echoic.channels.messages import Attach, Trouble
 from echoic.errors import MalformedBatchError
 from echoic.formats import Format
@@ -74,6 +75,7 @@ def test_however_many_ways_a_peer_derives_one_thread_compiles(start_hub: StartHu
         time.sleep(0.001)
     assert compiling <= 1
     eventually(lambda: all(thread.name != "echoic-compile" for thread in threading.enumerate()))
+    assert sum(isinstance(one, Workshop) for one in gc.get_objects()) < 10, "what was replaced is gone"
 
 
 def test_a_peer_that_complains_without_end_fills_neither_log_nor_memory(

@@ -508,8 +508,8 @@ class Concentrator:
             match message:
                 case Join(name, "sink", hub, lineage):
                     self.manager.admit(name, hub, lineage, self.ask, answer)
-                case Join(_, _, _, lineage):
-                    self.manager.adopt(lineage, self.ask)
+                case Join(_, _, hub, lineage):
+                    self.manager.adopt(lineage, hub.address, self.ask)
                     answer(self.manager.handle(message, frozenset()))
                 case Attach(channel, sink, lineage):
                     self._attach(channel, sink, lineage, answer)

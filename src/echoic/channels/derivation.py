@@ -25,7 +25,15 @@ import numpy
 
 from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
 from echoic.channels.policy import Policy
-from echoic.channels.portions import MADE_BYTES_MAX, RECORD_BYTES_MAX, Spent, allowance, sizes_of, split
+from echoic.channels.portions import (
+    BATCH_SECONDS_MAX,
+    MADE_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    Spent,
+    allowance,
+    sizes_of,
+    split,
+)
 from echoic.channels.workshop import Workshop
 from echoic.ecode import Fault, Outcome
 from echoic.errors import EchoicError, RefusedError
@@ -311,11 +319,12 @@ class Derivation:
             own: What this derivation has spent on it.
             spent: What all have.
         """
-        seconds = allowance(self.policy.load_limit, (spent.ns - own.ns) / SECOND_NS)
+        limit = self.policy.load_limit if self.limited else BATCH_SECONDS_MAX
+        seconds = allowance(limit, (spent.ns - own.ns) / SECOND_NS)
         made_bytes = allowance(MADE_BYTES_MAX, spent.made_bytes - own.made_bytes)
         if own.made_bytes > made_bytes:
             self.suspend(f"a batch of {whole.count} events becomes more than {made_bytes:.0f} bytes, the limit")
-        elif portion is not whole and own.ns > seconds * SECOND_NS and self.limited:
+        elif portion is not whole and own.ns > seconds * SECOND_NS:
             if self._here and self.step.recipe.placement == "auto" and self.movable:
                 self.move(here=False)
             else:

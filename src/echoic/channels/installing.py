@@ -258,7 +258,7 @@ def install_heard(core: "Concentrator", member: Member, heard: Sequence[Step], t
 
     lineages = {member.name: member.lineage}
     for step in heard:
-        lineages[step.name] = (*lineages.get(step.recipe.parent, ()), step)
+        lineages[step.name] = (*lineages.get(step.recipe.parent, ())[:LINEAGE_MAX], step)  # longer ones are refused
         install(core, member.manager, lineages[step.name], partial(installed, step))
 
 

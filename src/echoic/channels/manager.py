@@ -7,7 +7,7 @@ both, so a system has as many managers and name servers as it likes. Events neve
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -41,6 +41,8 @@ from echoic.channels.requests import Answer, ignore
 from echoic.errors import ChannelNotFoundError, RefusedError, UnreachableError
 
 __all__ = ["Manager"]
+
+SPREAD_ROUNDS_MAX: Final = 8
 
 Ask: TypeAlias = Callable[[str, Message, Answer], None]
 
@@ -94,11 +96,8 @@ class Manager:
             ChannelNotFoundError: There is no such channel here.
         """
         directory = self.directory
-        self.adopt(lineage, ask)
+        self.adopt(lineage, sink.address, ask)
         sources = directory.join_sink(name, sink)
-        step = directory.get(name).step
-        if step is not None and lineage and lineage[-1].version < step.version:  # it was not there when they changed
-            ask(sink.address, Tune(str(ChannelId(self.address, name)), step.values, step.version), ignore)
         waiting, silent, refusals = set(sources), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:
@@ -118,7 +117,7 @@ class Manager:
         for source in sources:
             ask(source, attach, partial(settled, source))
 
-    def adopt(self, lineage: Sequence[Step], ask: Ask) -> None:
+    def adopt(self, lineage: Sequence[Step], address: str, ask: Ask) -> None:
         """Enter derived channels as somebody knows them who takes part, and tell whoever has other parameters.
 
         Raises:
@@ -127,6 +126,9 @@ class Manager:
         changed = self.directory.adopt(lineage)
         if changed:
             self._spread(changed, ask, ignore)
+        step = self.directory.get(lineage[-1].name).step if lineage else None
+        if step is not None and lineage[-1].version < step.version:  # it was not there when they changed
+            ask(address, Tune(str(ChannelId(self.address, step.name)), step.values, step.version), ignore)
 
     def tune(self, message: Tune, ask: Ask, answer: Answer) -> None:
         """Replace the parameters of a derived channel: tell everybody who runs its code, and answer when all know.
@@ -141,10 +143,11 @@ class Manager:
             raise RefusedError(f"the parameters have changed from version {message.base} to {step.version} meanwhile")
         self._spread(directory.tune(message.channel, message.values), ask, answer)
 
-    def _spread(self, steps: Sequence[Step], ask: Ask, answer: Answer) -> None:
+    def _spread(self, steps: Sequence[Step], ask: Ask, answer: Answer, rounds: int = SPREAD_ROUNDS_MAX) -> None:
         """Tell everybody who runs the code of a group its parameters, and answer when all know.
 
-        A hub that has a later version, unknown to a book begun anew, says so: then they get one later still.
+        A hub that has a later version, unknown to a book begun anew, says so: then they get one later still. One that
+        says so again and again is not listened to for ever.
         """
         directory = self.directory
         orders: list[tuple[str, Tune]] = []
@@ -161,9 +164,9 @@ class Manager:
             waiting -= 1
             latest = max(latest, reply.version if isinstance(reply, Tune) else -1)
             if not waiting:
-                again = directory.outrank(steps[0].name, latest) if steps[0].name in directory else ()
+                again = directory.outrank(steps[0].name, latest) if rounds and steps[0].name in directory else ()
                 if again:
-                    self._spread(again, ask, answer)
+                    self._spread(again, ask, answer, rounds - 1)
                 else:
                     answer(Done())
 

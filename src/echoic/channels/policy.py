@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The share of one processor that derivations may take together, and of a second for one batch.
 
     None is half of one for derivations that share a source with others who listen, and no limit for one that is all a
-    source is listened to for: the time it takes is nobody else's.
+    source is listened to for, but five seconds for a batch: the time it takes is nobody else's.
     """
 
     @property

@@ -2,7 +2,7 @@
 
 A kernel is not interrupted, and what it makes of a batch lies in memory until it is sent. So code that may take long,
 or make much of little, gets a batch in portions, and whoever submits looks at the clock between them. By its worst case
-a portion takes some 60 ms, or makes a megabyte. Most code gets every batch whole.
+a portion takes some 20 ms, or makes a megabyte. Most code gets every batch whole.
 """
 
 from bisect import bisect_right
@@ -16,6 +16,7 @@ from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 __all__ = [
     "BATCH_BYTES_MAX",
+    "BATCH_SECONDS_MAX",
     "MADE_BYTES_MAX",
     "RECORD_BYTES_MAX",
     "Spent",
@@ -28,7 +29,8 @@ __all__ = [
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 RECORD_BYTES_MAX: Final = PAYLOAD_BYTES_MAX - 64
 MADE_BYTES_MAX: Final = 64 * 1024 * 1024  # what one batch may become
-PORTION_UNITS: Final = 200_000_000
+BATCH_SECONDS_MAX: Final = 5.0  # what one batch may take, even if nobody but its source waits
+PORTION_UNITS: Final = 50_000_000
 PORTION_BYTES: Final = 1024 * 1024
 LEAST_SHARE: Final = 16
 
