@@ -129,6 +129,34 @@ def test_ports_come_and_go_while_a_source_submits(start_hub: StartHub) -> None:
     assert kept.numbers == [3, 19, 35, 51] * (len(kept.numbers) // 4)
 
 
+def test_a_source_whose_events_fault_at_a_sink_does_not_end_what_others_send_there(start_hub: StartHub) -> None:
+    created = start_hub().create("ticks", Tick)
+    derived = start_hub().open(created.id, Tick).derive("{ return 10 / input.producer > 0; }", placement="sink")
+    seen = Collector()
+    derived.subscribe(seen)
+    honest, hostile = (start_hub().open(created.id, Tick).source() for _ in range(2))
+    for _ in range(5):
+        hostile.submit_batch([Tick(0, number) for number in range(50)])
+    hostile.drain()
+    honest.submit_batch([Tick(5, number) for number in range(10)])
+    honest.drain()
+    assert seen.numbers == list(range(10))
+
+
+def test_code_that_no_sink_can_run_is_compiled_once(start_hub: StartHub, caplog: pytest.LogCaptureFixture) -> None:
+    created = start_hub().create("ticks", Tick)
+    endless = "{ int i; int j; int k; long s = 0; " + "".join(
+        f"for ({name} = 0; {name} < 1000; {name}++) " for name in "ijk"
+    )
+    derived = start_hub().open(created.id, Tick).derive(endless + "s += i; return s > 0; }", placement="sink")
+    derived.subscribe(lambda _: None)
+    source = created.source()
+    for _ in range(5):
+        source.submit_sync(Tick(1, 1))
+    told = [record for record in caplog.records if "cannot be derived here" in record.getMessage()]
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("size", [0, 1, 15, 17, 64])
 def test_static_variables_of_a_wrong_size_are_refused(size: int) -> None:
     with pytest.raises(MalformedBatchError, match=f"{size} bytes, expected 16"):

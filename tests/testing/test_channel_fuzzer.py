@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_frames() -> None:
 
 def test_a_hub_that_forgets_a_check_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "_failures", msgspec.msgpack.Decoder())
-    report = ChannelFuzzer(Random(3)).run(20_000)
+    report = ChannelFuzzer(Random(5)).run(20_000)
     assert report.findings
 
 

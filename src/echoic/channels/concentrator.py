@@ -171,10 +171,10 @@ class Concentrator:
 
     def blocked(self, member: Member) -> bool:
         """Whether a source of this channel must wait before it submits."""
-        fanout = member.fanout
-        if fanout.blocked:
-            return True
-        return any(self.neighbours[hub].full and fanout.targets[hub].sink.slow == "block" for hub in fanout.targets)
+        for hub, target in member.fanout.targets.items():
+            if target.sink.slow == "block" and (target.credit <= 0 or self.neighbours[hub].full):
+                return True
+        return False
 
     def submit(self, member: Member, source: int, batch: Batch) -> None:
         """Send the next events of a source to every hub that has sinks.

@@ -26,6 +26,7 @@ import numpy
 from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
 from echoic.channels.policy import Policy
 from echoic.channels.portions import (
+    BATCH_BYTES_MAX,
     BATCH_SECONDS_MAX,
     MADE_BYTES_MAX,
     RECORD_BYTES_MAX,
@@ -290,15 +291,13 @@ class Derivation:
         if not raw or self._probes > 0 or any(needed_here(outlet) for _, outlet in outlets):
             made = self.apply(instance, batch)
             self._probes -= batch.count
-            self._note_spared(instance, len(batch.records), made)
+            self._note_spared(instance, batch.record_bytes, made, outlets)
         for port, outlet in outlets:
             events, notice = made.get(port), self._notice(outlet, instance)
-            if not raw:
-                instance.bytes_saved += self._saved(outlet, batch, events)
-            elif outlet.fanout.targets or outlet.owing:  # who is owed must know how many there were
+            if raw and (outlet.fanout.targets or outlet.owing):  # who is owed must know how many there were
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
-                for some in split(events):
+                for some in split(events) if events.record_bytes > BATCH_BYTES_MAX else (events,):
                     yield Share(outlet, instance.source, some, remote=not raw, placed=None if raw else notice)
                     notice = None
             elif notice is not None and not raw:  # nothing passes, but what comes next may
@@ -349,8 +348,7 @@ class Derivation:
         instance = self.instance(source)
         instance.events_in += 1
         instance.bytes_in += size
-        instance.bytes_saved += size * sum(len(outlet.fanout.targets) for outlet in list(self.outlets.values()))
-        self._note_spared(instance, size, {})
+        self._note_spared(instance, size, {}, list(self.outlets.items()))
 
     def _gate_for(self, format: Format) -> Callable[[bytes], int]:
         """Return what looks at a lone event; whatever is not a filter without state lets every event pass."""
@@ -398,10 +396,10 @@ class Derivation:
             port: kept for port, one in self._made(outcome, batch, workshop).items() if (kept := self._sendable(one))
         }
         instance.events_in += batch.count
-        instance.bytes_in += len(batch.records)
+        instance.bytes_in += batch.record_bytes
         for events in made.values():
             instance.events_out += events.count
-            instance.bytes_out += len(events.records)
+            instance.bytes_out += events.record_bytes
         self._note_faults(outcome, batch.count)
         return made
 
@@ -437,7 +435,7 @@ class Derivation:
 
     def _sendable(self, events: Batch) -> Batch:
         """Return the events that fit into frames; any other one counts as a fault."""
-        if len(events.records) <= RECORD_BYTES_MAX:
+        if events.record_bytes <= RECORD_BYTES_MAX:
             return events
         sizes = numpy.array(sizes_of(events))
         fitting = (sizes <= RECORD_BYTES_MAX).nonzero()[0]
@@ -556,15 +554,21 @@ class Derivation:
         return Placed(outlet.number, instance.source, outlet.sources.get(instance.source, 0), instance.here)
 
     @staticmethod
-    def _saved(outlet: "Member", batch: Batch, events: Batch | None) -> int:
-        sent = len(events.records) if events is not None else 0
-        return (len(batch.records) - sent) * len(outlet.fanout.targets)
-
-    def _note_spared(self, instance: Instance, size: int, made: dict[int, Batch]) -> None:
-        for port, outlet in list(self.outlets.items()):
+    def _note_spared(
+        instance: Instance, whole_bytes: int, made: dict[int, Batch], outlets: list[tuple[int, "Member"]]
+    ) -> None:
+        """Note what is not sent because the code has run here, or would not be if it ran here for all."""
+        for port, outlet in outlets:
+            hubs = len(outlet.fanout.targets)
+            if not hubs:
+                continue
             events = made.get(port)
-            spared = SENDING_NS_PER_BATCH if events is None else -len(events.records) * SENDING_NS_PER_BYTE
-            instance.spared_ns += len(outlet.fanout.targets) * (size * SENDING_NS_PER_BYTE + spared)
+            spared_bytes = hubs * (whole_bytes - (events.record_bytes if events is not None else 0))
+            instance.spared_ns += spared_bytes * SENDING_NS_PER_BYTE
+            if events is None:
+                instance.spared_ns += hubs * SENDING_NS_PER_BATCH
+            if instance.here:
+                instance.bytes_saved += spared_bytes
 
     def _number_of(self, source: int) -> int:
         """Return a number for a source that was never used before: it may move away and return, and counts from 0."""

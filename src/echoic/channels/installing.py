@@ -31,7 +31,7 @@ from echoic.channels.messages import (
     Trouble,
     Tune,
 )
-from echoic.channels.portions import Spent
+from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, RefusedError
@@ -306,6 +306,8 @@ def derive(
     shares: list[Share] = []
     spent = spent or Spent()
     for derivation in member.derivations:
+        if derivation.suspended:
+            continue
         instance, own = derivation.instance(source), Spent()
         for portion in derivation.portions(batch):
             before, bytes_before, began = instance.events_in, instance.bytes_out, clock()
@@ -313,10 +315,12 @@ def derive(
             if instance.events_in != before:
                 elapsed_ns, made_bytes = clock() - began, instance.bytes_out - bytes_before
                 instance.busy_ns += elapsed_ns
-                for account in (own, spent):
-                    account.ns += elapsed_ns
-                    account.made_bytes += made_bytes
-                derivation.hold(portion, batch, own, spent)
+                own.ns += elapsed_ns
+                spent.ns += elapsed_ns
+                own.made_bytes += made_bytes
+                spent.made_bytes += made_bytes
+                if portion is not batch or made_bytes > MADE_BYTES_FEW:
+                    derivation.hold(portion, batch, own, spent)
             for share in made:
                 shares.append(share)
                 if share.local and share.member.derivations:
@@ -341,18 +345,23 @@ def congested(core: "Concentrator", member: Member) -> bool:
     """Whether a source must wait before it submits: for sinks of its channel, or of those derived from it."""
     if core.blocked(member):
         return True
-    return any(congested(core, outlet) for derivation in member.derivations for outlet in derivation.outlets.values())
+    for derivation in member.derivations:
+        for outlet in derivation.outlets.values():
+            if congested(core, outlet):
+                return True
+    return False
 
 
 def report_trouble(core: "Concentrator", member: Member) -> None:
     """Tell those who listen what is wrong with what is derived from a channel; call it after `derive`."""
     for derivation in member.derivations:
-        for outlet, trouble in derivation.tell_trouble(core.now_ns):
+        for outlet, trouble in derivation.tell_trouble(core.now_ns) if derivation.trouble else ():
             for hub in outlet.fanout.targets:
                 core.send(hub, trouble)
             troubled(core, trouble)
         for outlet in derivation.outlets.values():
-            report_trouble(core, outlet)
+            if outlet.derivations:
+                report_trouble(core, outlet)
 
 
 def troubled(core: "Concentrator", trouble: Trouble) -> None:

@@ -33,6 +33,7 @@ BATCH_SECONDS_MAX: Final = 5.0  # what one batch may take, even if nobody but it
 PORTION_UNITS: Final = 50_000_000
 PORTION_BYTES: Final = 1024 * 1024
 LEAST_SHARE: Final = 16
+MADE_BYTES_FEW: Final = MADE_BYTES_MAX // (4 * LEAST_SHARE)  # for which nobody need be held
 
 
 @dataclass(slots=True)

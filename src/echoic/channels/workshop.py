@@ -106,7 +106,7 @@ class Workshop:
         """Return a batch in parts that can be derived at once: mostly just one."""
         likely = self.analysis.output_bytes
         if self._texts:
-            likely += self._texts * len(batch.records) // max(batch.count, 1)
+            likely += self._texts * batch.record_bytes // max(batch.count, 1)
         return portions(batch, self.units_each(fuel), likely)
 
     @property

@@ -61,7 +61,17 @@ class Pending:
 class Endpoints:
     """Sources and sinks of one channel here."""
 
-    __slots__ = ("_derivation", "_lock", "_told", "listeners", "member", "sinks", "switchboard", "troubles")
+    __slots__ = (
+        "_derivation",
+        "_lock",
+        "_told",
+        "_underivable",
+        "listeners",
+        "member",
+        "sinks",
+        "switchboard",
+        "troubles",
+    )
 
     def __init__(self, member: Member, switchboard: Switchboard) -> None:
         self.member: Final = member
@@ -71,6 +81,7 @@ class Endpoints:
         self.listeners: tuple[Callable[[Trouble], object], ...] = ()
         self._told: deque[float] = deque(maxlen=TROUBLES_MAX)
         self._derivation: DerivationHere | None = None
+        self._underivable = False
         self._lock = threading.Lock()
 
     def add_source(self, source: int, position: int = 0) -> None:
@@ -186,9 +197,12 @@ class Endpoints:
         try:
             with self._lock:
                 if self._derivation is None:
+                    if self._underivable:
+                        return Batch(delivery.batch.format, 0, [b""])
+                    self._underivable = True  # unless it compiles: it is not tried for every batch
                     self._derivation = DerivationHere(self.member, self.switchboard)
-            batch = self._derivation.derived(delivery)
-            for trouble in self._derivation.troubles():
+            batch, troubles = self._derivation.derived(delivery)
+            for trouble in troubles:
                 self.troubled(trouble)
             return batch
         except EchoicError as error:

@@ -122,6 +122,11 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         return memoryview(self.pieces[0])
 
     @property
+    def record_bytes(self) -> int:
+        """How many bytes all records have."""
+        return len(self.records) if self.format.variable else self.count * self.format.size
+
+    @property
     def bounds(self) -> Sequence[int]:
         """Where each record begins in `records`, and where the last one ends.
 
