@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy
 
+from echoic.channels.instance import Instance
 from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
 from echoic.channels.policy import Policy
 from echoic.channels.portions import (
@@ -44,7 +45,7 @@ from echoic.wire import Batch
 if TYPE_CHECKING:
     from echoic.channels.member import Member
 
-__all__ = ["Derivation", "Instance", "Share"]
+__all__ = ["Derivation", "Share"]
 
 INSTANCES_MAX: Final = 16_384
 STATICS_BYTES_MAX: Final = 128 * 1024 * 1024  # of all copies, since a peer may have many sources
@@ -55,44 +56,6 @@ LONG_COST: Final = 2_000_000  # about a millisecond, for which it is worth to le
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
 SENDING_NS_PER_BATCH: Final = 7000
 PROBE_EVENTS: Final = 256
-
-
-class Instance:
-    """A derivation's copy for one source. Only whoever submits that source's events touches it, one at a time."""
-
-    __slots__ = (
-        "busy_ns",
-        "bytes_in",
-        "bytes_out",
-        "bytes_saved",
-        "events_in",
-        "events_out",
-        "here",
-        "idle_since",
-        "moved",
-        "placed",
-        "restored",
-        "source",
-        "spared_ns",
-        "statics",
-    )
-
-    def __init__(self, source: int, statics: bytes, *, here: bool) -> None:
-        self.source: Final = source
-        """The number under which the derived channel knows this source."""
-        self.statics: bytes | bytearray = statics
-        self.restored: bytes | None = None
-        self.here = here
-        self.placed = True
-        """Whether those who listen have been told where the events are derived."""
-        self.idle_since = -1
-        """How far the source was when nobody listened any more, and what it did since was counted; -1 if somebody does.
-        """
-        self.moved = not here
-        """Whether they have ever had to be told."""
-        self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
-        self.spared_ns = 0.0
-        """What sending the events as they are would have cost beyond sending what was made of them, by and large."""
 
 
 class Share(msgspec.Struct, frozen=True, gc=False):
