@@ -7,12 +7,13 @@ batch is converted to the channel's type first.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
 from echoic.channels.portions import portions
-from echoic.ecode import Analysis, Kernel, Program, Signature, analyse, check, compile_kernel
+from echoic.ecode import Analysis, Kernel, Program, Signature, Spelling, analyse, check, compile_kernel
 from echoic.errors import EchoicError, MalformedBatchError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
 from echoic.wire import Batch
@@ -20,6 +21,7 @@ from echoic.wire import Batch
 __all__ = ["Workshop", "signature_of"]
 
 FORMATS_MAX: Final = 16
+KEPT_MAX: Final = 64
 HEAVY_COST: Final = 2000
 
 
@@ -44,6 +46,27 @@ def signature_of(step: Step) -> Signature:
     )
 
 
+@lru_cache(maxsize=KEPT_MAX)
+def examined(code: str, spelling: Spelling, signature: Signature) -> tuple[Program, Analysis]:
+    """Return the program that a text means for given types, and what is known about it.
+
+    Raises:
+        ECodeError: The code is wrong.
+    """
+    program = check(code, signature, spelling=spelling)
+    return program, analyse(program)
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def kernel_of(code: str, spelling: Spelling, signature: Signature) -> Kernel:
+    """Return the kernel of a text. It has no state, so whoever derives the same from another channel has the same.
+
+    Raises:
+        ECodeError: The code is wrong.
+    """
+    return compile_kernel(*examined(code, spelling, signature))
+
+
 class Workshop:
     """The code of a derivation, compiled for every layout in which events come."""
 
@@ -54,16 +77,15 @@ class Workshop:
             ECodeError: The code is wrong.
             RefusedError: It may cost more than this hub allows.
         """
-        self.step: Final = step
+        recipe = step.recipe
         self.signature: Final = signature_of(step)
-        self.program: Final[Program] = self._check(self.signature)
-        self.analysis: Final[Analysis] = analyse(self.program)
+        self.program, self.analysis = examined(recipe.code, recipe.spelling, self.signature)
         if self.analysis.cost > policy.cost_max:
             raise RefusedError(
                 f"one event may cost {self.analysis.cost} units, the limit here is {policy.cost_max} - at `{step.name}`"
             )
         self.statics: Final = bytes(self.program.initial_statics())
-        self.main: Kernel = compile_kernel(self.program, self.analysis)
+        self.main: Kernel = kernel_of(recipe.code, recipe.spelling, self.signature)
         self._kernels: dict[int, Kernel | None] = {self.signature.input.token: self.main}
         output = self.signature.output
         self._texts = sum(field.text for _, field in output.walk()) if output is not None else 0
@@ -120,10 +142,6 @@ class Workshop:
             refined = compile_kernel(self.program, self.analysis, tier="full")
             self._kernels[self.signature.input.token] = self.main = refined
 
-    def _check(self, signature: Signature) -> Program:
-        recipe = self.step.recipe
-        return check(recipe.code, signature, file=self.step.name, spelling=recipe.spelling)
-
     def _compiled_for(self, format: Format) -> Kernel | None:
         known = self.signature.input
         paths = [path for root, path in self.program.used if root == "input"]
@@ -132,8 +150,7 @@ class Workshop:
         if format.slots is not Slots.SPAN or not all(_alike(path, format, known) for path in paths):
             return None
         try:
-            program = self._check(replace(self.signature, input=format))
-            return compile_kernel(program, analyse(program))
+            return kernel_of(self.program.source, self.program.spelling, replace(self.signature, input=format))
         except EchoicError:  # what the conversion makes of it is right in any case
             return None
 

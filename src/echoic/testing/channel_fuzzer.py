@@ -134,9 +134,9 @@ class ChannelFuzzer(Fuzzer):
         self._samples = list(_make_samples())
         self._mutator = Mutator(random, [payload for _, payload, _ in self._samples])
         self._now_ns = self._age = 0
-        self._workshops = {step.recipe: Workshop(step, Policy()) for step in (DERIVED, HEARD_STEP)}
+        self._workshops = {(step.recipe, step.input): Workshop(step, Policy()) for step in (DERIVED, HEARD_STEP)}
         self._heard = Derivation("victim:1", HEARD_STEP, None, Policy())
-        self._heard.equip(self._workshops[HEARD_STEP.recipe])
+        self._heard.equip(self._workshops[HEARD_STEP.recipe, HEARD_STEP.input])
         self.victim, self._mine = self._begin()
 
     def _begin(self) -> tuple[Concentrator, Member]:
@@ -281,8 +281,8 @@ class ChannelFuzzer(Fuzzer):
 
     def _build(self, derivation: Derivation) -> Workshop | Refused | None:
         """Compile a recipe, now and then."""
-        known = self._workshops.get(derivation.step.recipe)
-        if known is not None and derivation.step.input == known.step.input:
+        known = self._workshops.get((derivation.step.recipe, derivation.step.input))
+        if known is not None:
             return known
         return build(derivation) if self._random.random() < COMPILED else Refused("ECodeError", "it is not tried")
 
