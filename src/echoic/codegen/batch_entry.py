@@ -120,7 +120,7 @@ def _definitions() -> tuple[MethodDefinition, MethodDefinition, Library]:
     """
     if _kept:
         return _kept["entries"]
-    library = compile_library(PRELUDE + ENTRIES, ("batch_entry", "event_entry"), python=True)
+    library = compile_library(PRELUDE + ENTRIES, ("batch_entry", "event_entry"), python=True, tier="light")
     batch = MethodDefinition(b"run", library.address("batch_entry"), METH_FASTCALL, None)
     event = MethodDefinition(b"look", library.address("event_entry"), METH_O, None)
     return _kept.setdefault("entries", (batch, event, library))

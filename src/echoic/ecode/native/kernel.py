@@ -133,7 +133,7 @@ class NativeKernel:
         """
         if not self._rows:
             raise CodegenError("this kernel was compiled for columns")
-        return self._run((records, bounds, params, statics), count, fuel, faults_max, release=release)
+        return self._run(records, bounds, params, statics, count, fuel, faults_max, release)
 
     def run_columns(
         self,
@@ -157,7 +157,7 @@ class NativeKernel:
         if missing:
             raise CodegenError(f"the columns {', '.join(missing)} are missing")
         table, kept = packed_columns([columns[path] for path in self.columns])
-        outcome = self._run((table, None, params, statics), count, fuel, faults_max, release=release)
+        outcome = self._run(table, None, params, statics, count, fuel, faults_max, release)
         del kept  # until here the memory of the columns could not go away
         return outcome
 
@@ -179,11 +179,13 @@ class NativeKernel:
 
     def _run(
         self,
-        buffers: tuple[Buffer, Buffer | None, bytes, bytearray],
+        records: Buffer,
+        bounds: Buffer | None,
+        params: bytes,
+        statics: bytearray,
         count: int,
         fuel: int,
         faults_max: int,
-        *,
         release: bool,
     ) -> Outcome:
         work = bytearray(self._work_bytes + self._work_bytes_each * count)
@@ -191,7 +193,10 @@ class NativeKernel:
         faults: list[Fault] = []
         handled = 0
         try:
-            while (selected := self._entry(*buffers, output, work, handled, count, fuel, release)) < 0:
+            entry = self._entry
+            while (
+                selected := entry(records, bounds, params, statics, output, work, handled, count, fuel, release)
+            ) < 0:
                 handled = -1 - selected
                 selected, fault, end, needed, _, _ = WORK_HEADER.unpack_from(work)
                 if fault:
