@@ -25,6 +25,7 @@ __all__ = [
     "Number",
     "convert",
     "promote",
+    "quotient",
     "usual",
     "wrap",
 ]
@@ -95,6 +96,12 @@ def wrap(value: int, number: Number) -> int:
     """Return the integer that the low bits of `value` spell."""
     value &= (1 << number.bits) - 1
     return value - (1 << number.bits) if number.signed and value >> (number.bits - 1) else value
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """Return an integer divided by another that is not 0, rounded towards zero."""
+    rounded = abs(dividend) // abs(divisor)
+    return rounded if (dividend < 0) == (divisor < 0) else -rounded
 
 
 def convert(value: float, target: Number) -> int | float:

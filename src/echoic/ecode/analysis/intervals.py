@@ -12,7 +12,7 @@ in that body. An operation whose result might not fit its type may have wrapped,
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from echoic.ecode.numbers import Number
+from echoic.ecode.numbers import Number, quotient
 from echoic.ecode.typed import (
     Arithmetic,
     Choose,
@@ -156,16 +156,11 @@ def _product(left: Interval, right: Interval) -> Interval:
 def _quotient(left: Interval, right: Interval) -> Interval | None:
     """Divide, truncating; the quotient is never further from zero than the dividend, but for the smallest by -1."""
     if right[0] > 0:
-        corners = [_truncated(one, other) for one in left for other in right]
+        corners = [quotient(one, other) for one in left for other in right]
         return min(corners), max(corners)
     if left[0] >= 0 and right[0] >= 0:
         return 0, left[1]
     return None
-
-
-def _truncated(dividend: int, divisor: int) -> int:
-    quotient = abs(dividend) // abs(divisor)
-    return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
 def _remainder(left: Interval, right: Interval) -> Interval:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-from echoic.ecode.numbers import Number, convert, wrap
+from echoic.ecode.numbers import Number, convert, quotient, wrap
 
 __all__ = ["fold_arithmetic", "fold_comparison"]
 
@@ -55,20 +55,15 @@ def fold_arithmetic(symbol: str, left: float, right: float, number: Number) -> i
 def _integer(symbol: str, left: int, right: int, number: Number) -> int:
     match symbol:
         case "/":
-            return _truncated(left, right)
+            return quotient(left, right)
         case "%":
-            return left - right * _truncated(left, right)
+            return left - right * quotient(left, right)
         case "<<":
             return left << (right & (number.bits - 1))
         case ">>":
             return left >> (right & (number.bits - 1))
         case _:
             return INTEGER[symbol](left, right)
-
-
-def _truncated(left: int, right: int) -> int:
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _quotient(left: float, right: float) -> float:
