@@ -308,10 +308,19 @@ class Derivation:
 
     def note_rejected(self, source: int, size: int) -> None:
         """Count a lone event that was rejected."""
-        instance = self.instance(source)
-        instance.events_in += 1
-        instance.bytes_in += size
-        self._note_spared(instance, size, {}, list(self.outlets.items()))
+        instance = self.instances.get(source) or self.instance(source)
+        instance.lone_events += 1
+        instance.lone_bytes += size
+
+    def _settle_lone(self) -> None:
+        """Make lone events part of what was spared."""
+        hubs = sum(len(outlet.fanout.targets) for outlet in list(self.outlets.values()))
+        for instance in list(self.instances.values()):
+            events, size = instance.lone_events, instance.lone_bytes
+            further_events, further_bytes = events - instance.settled[0], size - instance.settled[1]
+            instance.settled = (events, size)
+            instance.bytes_saved += hubs * further_bytes
+            instance.spared_ns += hubs * (further_bytes * SENDING_NS_PER_BYTE + further_events * SENDING_NS_PER_BATCH)
 
     def _gate_for(self, format: Format) -> Callable[[bytes], int]:
         """Return what looks at a lone event; whatever is not a filter without state lets every event pass."""
@@ -444,11 +453,12 @@ class Derivation:
 
     def review(self, now_ns: int) -> float:
         """Return the share of a processor used since the last review; move it, if that is for this hub to decide."""
+        self._settle_lone()
         instances = list(self.instances.values())
         reviewed = (
             now_ns,
             sum(instance.busy_ns for instance in instances),
-            sum(instance.events_in for instance in instances),
+            sum(instance.all_events_in for instance in instances),
             sum(instance.spared_ns for instance in instances),
         )
         elapsed_ns, busy_ns, events, spared_ns = (
@@ -491,6 +501,7 @@ class Derivation:
 
     def counts(self) -> DerivationCounts:
         """Return what was done so far."""
+        self._settle_lone()
         instances, workshop = list(self.instances.values()), self.workshop
         outlet = next(iter(self.outlets.values()), None)
         return DerivationCounts(
@@ -499,9 +510,9 @@ class Derivation:
             self.step.recipe.parent,
             "source" if self._here else "sink",
             len(instances),
-            sum(instance.events_in for instance in instances),
+            sum(instance.all_events_in for instance in instances),
             sum(instance.events_out for instance in instances),
-            sum(instance.bytes_in for instance in instances),
+            sum(instance.bytes_in + instance.lone_bytes for instance in instances),
             sum(instance.bytes_out for instance in instances),
             sum(instance.bytes_saved for instance in instances),
             sum(instance.busy_ns for instance in instances),

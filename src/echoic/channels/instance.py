@@ -17,9 +17,12 @@ class Instance:
         "events_out",
         "here",
         "idle_since",
+        "lone_bytes",
+        "lone_events",
         "moved",
         "placed",
         "restored",
+        "settled",
         "source",
         "spared_ns",
         "statics",
@@ -41,3 +44,12 @@ class Instance:
         self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
         self.spared_ns = 0.0
         """What sending the events as they are would have cost beyond sending what was made of them, by and large."""
+        self.lone_events = self.lone_bytes = 0
+        """Events that came one by one and were rejected, counted apart because that must cost next to nothing."""
+        self.settled = (0, 0)
+        """How many of these, and of their bytes, are part of what was spared."""
+
+    @property
+    def all_events_in(self) -> int:
+        """How many events the code has looked at."""
+        return self.events_in + self.lone_events

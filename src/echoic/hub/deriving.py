@@ -40,8 +40,9 @@ def submit_derived(
 def turn_away(switchboard: "Switchboard", member: Member, source: int, format: Format, record: bytes) -> bool:
     """Be done with a lone event that every derivation rejects and nobody else wants; tell whether it is one."""
     derivations = member.derivations
-    if member.fanout.targets or not all(derivation.rejects(format, record) for derivation in derivations):
-        return False
+    for derivation in derivations:
+        if not derivation.rejects(format, record):
+            return False
     if not switchboard.pass_over(member, source, 1, derivations):
         return False
     for derivation in derivations:
