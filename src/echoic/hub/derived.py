@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["DerivationHandle", "Parameters", "Terms", "derive_steps"]
 
 PLACEMENTS: Final = ("source", "sink", "auto")
+CHANGES_MAX: Final = 100
 PYTHON: Final = re.compile(r"(?:\s|#[^\n]*\n|(?:from|import)\s[^\n]*\n)*(?:@|def\s)")  # no E-Code begins like this
 
 
@@ -146,11 +147,11 @@ class Parameters:
         Raises:
             FormatError: There is no parameter of a name.
             EncodeError: A value does not fit.
-            EchoicError: The manager cannot be reached, or knows the channel no more.
+            EchoicError: The manager cannot be reached, knows the channel no more, or is never done with others' changes.
         """
         with self._lock:
-            while not self._change(changes):
-                pass
+            if not any(self._change(changes) for _ in range(CHANGES_MAX)):
+                raise RefusedError(f"others have changed the parameters {CHANGES_MAX} times meanwhile")
 
     def _change(self, changes: Mapping[str, object]) -> bool:
         """Change some parameters, unless others have done so meanwhile; then know what they have made of them."""
