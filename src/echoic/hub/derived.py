@@ -147,7 +147,7 @@ class Parameters:
         Raises:
             FormatError: There is no parameter of a name.
             EncodeError: A value does not fit.
-            EchoicError: The manager cannot be reached, knows the channel no more, or is never done with others' changes.
+            EchoicError: The manager cannot be reached, knows the channel no more, or others change it without end.
         """
         with self._lock:
             if not any(self._change(changes) for _ in range(CHANGES_MAX)):
