@@ -128,6 +128,8 @@ def test_no_batch_mixes_two_parameter_blocks(start_hub: StartHub, placement: str
     producer.start()
     for version in range(1, 60):
         marked.params.update(low=version, high=-version)
+        if version % 10 == 0:  # however slow the machine, some traffic is between updates
+            eventually(lambda version=version: batches and batches[-1][-1].low == version, f"version {version}")
     stop.set()
     producer.join()
     events = [item for batch in batches for item in batch]
