@@ -75,7 +75,7 @@ class Victim:
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.core = Concentrator("v", "v:1", "victim", policy=policy)
-        self.core.tick(SECOND)
+        self.core.tick(SECOND // 2)
         self.core.manager.directory.create("trades", TRADE)
         self.id = ChannelId("v:1", "trades")
         self.parent = self.core.open(self.id, TRADE)

@@ -98,6 +98,7 @@ class Concentrator:
         self.births: Final = itertools.count(1)
         self.crowded: Final[set[Member]] = set()  # whose derivations were refused for want of room
         self.load = 0.0  # the share of a processor that they took lately
+        self.reviewed_ns = 0
         self.neighbours: Final[dict[str, Neighbour]] = {}
         self.members: Final[dict[str, Member]] = {}
         self.passing: Final[set[str]] = set()  # those that are open for a derivation only
@@ -358,9 +359,9 @@ class Concentrator:
             elif neighbour.session.untold_arrivals:
                 self.tell(neighbour)
         self.requests.overdue(now_ns)
+        review(self, now_ns)
         if now_ns >= self._retry_ns:
             self._retry_ns = now_ns + RETRY_NS
-            review(self, now_ns)
             for member in list(self.members.values()):  # to join may install what is derived, which opens channels
                 for role in member.lacking():
                     self.join(member, role, ignore)

@@ -101,6 +101,7 @@ class Derivation:
         self.waiting: list[Callable[[Refused | None], None]] = []
         """Who goes on when it is ready, or refused."""
         self.suspended = ""
+        self._paused = False  # somebody listens, but the parent does not know of it while it is suspended
         self.faults = 0
         self.trouble = ""
         """What is wrong and has yet to be told."""
@@ -151,14 +152,15 @@ class Derivation:
             return
         others = tuple(other for other in parent.derivations if other is not self)
         active = self.ready and self.active
-        if active and self not in parent.derivations:
+        if active and self not in parent.derivations and not self._paused:
             self.catch_up()
             self._expected = False
             for instance in list(self.instances.values()):
                 instance.idle_since = -1
         elif not active:
             self._rest(parent)
-        parent.derivations = (*others, self) if active else others
+        self._paused = active and bool(self.suspended)
+        parent.derivations = (*others, self) if active and not self.suspended else others
         parent.derived_here = any(
             outlet.sink is not None or outlet.derived_here
             for derivation in parent.derivations

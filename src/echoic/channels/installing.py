@@ -57,6 +57,7 @@ __all__ = [
     "troubled",
 ]
 
+REVIEW_NS: Final = 250_000_000
 TROUBLE_CHARACTERS_MAX: Final = 4000
 HUB_CHARACTERS_MAX: Final = 300
 
@@ -362,6 +363,8 @@ def report_trouble(core: "Concentrator", member: Member) -> None:
         for outlet in derivation.outlets.values():
             if outlet.derivations:
                 report_trouble(core, outlet)
+        if derivation.suspended:
+            derivation.arrange()  # from here on it costs the source nothing
 
 
 def troubled(core: "Concentrator", trouble: Trouble) -> None:
@@ -374,7 +377,10 @@ def troubled(core: "Concentrator", trouble: Trouble) -> None:
 
 
 def review(core: "Concentrator", now_ns: int) -> None:
-    """See how much time the derivations take; suspend or move the busiest ones until the rest is not too much."""
+    """See now and then how much time derivations take; suspend or move the busiest until the rest is not too much."""
+    if 0 <= now_ns - core.reviewed_ns < REVIEW_NS:
+        return
+    core.reviewed_ns = now_ns
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
     loads = {derivation: load for derivation, load in loads.items() if derivation.limited}
     total = core.load = sum(loads.values())
@@ -457,6 +463,7 @@ def learn(member: Member, told: Sequence[Step]) -> None:
     member.lineage = tuple(later(step, by_name.get(step.name, step)) for step in member.lineage)
     if member.origin is not None and member.lineage:
         member.origin.tune(member.lineage[-1])
+        member.origin.arrange()
 
 
 def later(known: Step, told: Step) -> Step:
