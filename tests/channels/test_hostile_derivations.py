@@ -21,7 +21,8 @@ from echoic.channels.workshop import FORMATS_MAX
 from echoic.errors import LimitExceededError
 from echoic.formats import NATIVE, Field, Format, Kind
 from echoic.wire import Batch
-from tests.channels.test_derivations import LIMITS, LOW, SECOND, TRADE, Trade, Victim, wish
+from tests.channels.recipes import LIMITS, LOW, SECOND, TRADE, Trade, wish
+from tests.channels.test_derivations import Victim
 
 SLOW = "{ int i; double s = 0; for (i = 0; i < 90000; i++) s += i * input.price; return s >= 0; }"
 

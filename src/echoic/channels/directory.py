@@ -391,7 +391,7 @@ def _check_block(recipe: Recipe, values: bytes) -> None:
     format = Format.from_descriptor(recipe.params)
     if not format.variable and len(values) != format.size:
         raise RefusedError(f"a parameter block has {len(values)} bytes, its type has {format.size}")
-    Batch(format, 1, [values], [0, len(values)] if format.variable else None).events()
+    Batch.of_record(values, format).events()
 
 
 def _size_of(step: Step) -> int:

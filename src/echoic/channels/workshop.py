@@ -14,7 +14,7 @@ from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
 from echoic.channels.portions import portions
 from echoic.ecode import Analysis, Kernel, Program, Signature, Spelling, analyse, check, compile_kernel
-from echoic.errors import EchoicError, MalformedBatchError, RefusedError
+from echoic.errors import EchoicError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
 from echoic.wire import Batch
 
@@ -102,9 +102,7 @@ class Workshop:
         given, own = self._foreign_params, self.signature.params
         if given is None or own is None:
             return values
-        if not given.variable and len(values) != given.size:
-            raise MalformedBatchError(f"a block of `{given.name}` has {len(values)} bytes, expected {given.size}")
-        return bytes(Batch(given, 1, [values], [0, len(values)] if given.variable else None).to(own).records)
+        return bytes(Batch.of_record(values, given).to(own).records)
 
     def prepared(self, batch: Batch) -> tuple[Kernel, Batch]:
         """Return a kernel and the batch as it takes it: as it is, if the fields that matter lie there unchanged."""

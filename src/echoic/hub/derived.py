@@ -31,7 +31,7 @@ from echoic.channels import (
     Tune,
 )
 from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
-from echoic.errors import FormatError, LocalError, MalformedBatchError, RefusedError
+from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
 from echoic.wire import Batch
 
@@ -249,9 +249,7 @@ class DerivationHandle:
 
 
 def _record(format: Format, block: bytes) -> Any:  # noqa: ANN401 - an event of any type
-    if not format.variable and len(block) != format.size:
-        raise MalformedBatchError(f"a block of `{format.name}` has {len(block)} bytes, expected {format.size}")
-    return Batch(format, 1, [block], [0, len(block)] if format.variable else None).to(format).events()[0]
+    return Batch.of_record(block, format).to(format).events()[0]
 
 
 def _decoded(format: Format, block: bytes) -> dict[str, Any]:

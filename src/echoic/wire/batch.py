@@ -83,6 +83,17 @@ class Batch(msgspec.Struct, eq=False, gc=False):
         pieces, bounds = encoder_of(decoder.binding.format).encode(events)
         return cls(decoder.binding.format, len(events), pieces, bounds, decoder)
 
+    @classmethod
+    def of_record(cls, record: bytes, format: Format) -> "Batch":
+        """Make a batch of one record as it lies in memory, or came over a wire.
+
+        Raises:
+            MalformedBatchError: It has not the size of its type.
+        """
+        if not format.variable and len(record) != format.size:
+            raise MalformedBatchError(f"a block of `{format.name}` has {len(record)} bytes, expected {format.size}")
+        return cls(format, 1, [record], [0, len(record)] if format.variable else None)
+
     def parts(self, counts: Iterable[int]) -> "Iterator[Batch]":
         """Yield the records as neighbouring batches of so many each.
 
