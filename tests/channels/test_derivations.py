@@ -268,11 +268,20 @@ def test_a_lone_event_is_rejected_by_the_parameters_of_the_day() -> None:
     victim.listen(step)
     [derivation] = victim.core.derivations.values()
     lone = bytes(Batch.of([Trade(1, 7.0)], Trade).records)
-    assert derivation.rejects(TRADE, lone)
+    assert derivation.rejects(TRADE, lone, 1)
     victim.ask(messages.Tune(step.name, HIGH))
-    assert not derivation.rejects(TRADE, lone)
+    assert not derivation.rejects(TRADE, lone, 1)
     derivation.suspend("for a test")
-    assert not derivation.rejects(TRADE, lone), "that is for the batch to find out"
+    assert not derivation.rejects(TRADE, lone, 1), "that is for the batch to find out"
+
+
+@pytest.mark.parametrize("passing", [0, 299, 300, 599, None])
+def test_a_batch_is_turned_away_if_no_event_of_it_passes(passing: int | None) -> None:
+    victim = Victim()
+    victim.listen(victim.step(code="input.price < 3"))
+    [derivation] = victim.core.derivations.values()
+    trades = [Trade(number, 1.0 if number == passing else 7.0) for number in range(600)]
+    assert derivation.rejects(TRADE, Batch.of(trades, Trade).records, 600) == (passing is None)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +297,7 @@ def test_a_lone_event_is_not_turned_away_by_code_that_must_be_counted(code: str)
     victim = Victim()
     victim.listen(victim.step(code=code))
     [derivation] = victim.core.derivations.values()
-    assert not derivation.rejects(TRADE, bytes(Batch.of([Trade(1, 7.0)], Trade).records))
+    assert not derivation.rejects(TRADE, bytes(Batch.of([Trade(1, 7.0)], Trade).records), 1)
     assert victim.submit(7.0) == []
     assert derivation.counts().busy_ns > 0
 

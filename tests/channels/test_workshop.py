@@ -88,7 +88,7 @@ def test_parameters_that_are_no_record_suspend_the_derivation_and_hurt_nobody() 
         step = step_on(ARCHITECTURES[architecture])
         derivation = derivation_of(step)
         derivation.tune(Step("d", "d", step.recipe, b"xyz", version=1))
-        assert not derivation.rejects(Format.of(Sample), bytes(Batch.of(SAMPLES[:1]).records))
+        assert not derivation.rejects(Format.of(Sample), bytes(Batch.of(SAMPLES[:1]).records), 1)
         assert derivation.apply(derivation.instance(1), Batch.of(SAMPLES)) == {}
         assert "cannot take the events" in derivation.suspended
 

@@ -232,8 +232,24 @@ def test_other_threads_run_while_a_long_run_has_released_them() -> None:
 def test_an_event_is_looked_at_by_its_record_alone(code: NativeCode) -> None:
     statics = bytearray(1)
     look = event_entry(code, DEMANDS, b"\x06", statics, 0)
-    assert [look(record) for record in (b"\x05", bytearray(b"\x07"), memoryview(b"\x09\x01"))] == [0, 1, 1]
+    assert [look(record) for record in (b"\x05", bytearray(b"\x07"), memoryview(b"\x09"))] == [0, 1, 1]
     assert statics == bytearray([5 + 7 + 9])
+
+
+@pytest.mark.parametrize("place", [0, 1, 255, 256, 257, 511, 512, 999, None])
+def test_of_several_events_it_is_found_whether_any_is_selected(code: NativeCode, place: int | None) -> None:
+    look = event_entry(code, DEMANDS, b"\x06", bytearray(1), 0)
+    records = bytearray(b"\x05" * 1000)
+    if place is not None:
+        records[place] = 7
+    assert look(records) == (place is not None)
+
+
+def test_of_several_events_the_first_that_faults_is_told(code: NativeCode) -> None:
+    look = event_entry(code, DEMANDS, b"\x06", bytearray(1), 0)
+    with pytest.raises(ValueError, match="6"):
+        look(b"\x05" * 300 + b"\x00")
+    assert look(b"\x07" + b"\x05" * 299 + b"\x00"), "it was known before"
 
 
 def test_an_event_that_faults_raises_the_number_of_the_fault(code: NativeCode) -> None:

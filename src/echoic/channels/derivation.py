@@ -18,7 +18,7 @@ suspend the derivation, never the source; whoever listens is told.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy
@@ -37,7 +37,7 @@ from echoic.channels.portions import (
     split,
 )
 from echoic.channels.workshop import Workshop
-from echoic.ecode import Fault, Outcome
+from echoic.ecode import Buffer, Fault, Outcome
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import Format
 from echoic.wire import Batch
@@ -56,6 +56,16 @@ LONG_COST: Final = 2_000_000  # about a millisecond, for which it is worth to le
 SENDING_NS_PER_BYTE: Final = 0.5  # what a byte costs a source that sends it, by and large
 SENDING_NS_PER_BATCH: Final = 7000
 PROBE_EVENTS: Final = 256
+
+
+class Gate(NamedTuple):
+    """What tells without much ado whether events are all rejected."""
+
+    look: Callable[[Buffer], int]
+    events_max: int
+
+
+OPEN: Final = Gate(lambda _: 1, 0)
 
 
 class Share(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +120,7 @@ class Derivation:
         self._fault = ""
         self._probes = 0
         self._expected = False
-        self._gates: dict[int, Callable[[bytes], int]] = {}
+        self._gates: dict[int, Gate] = {}
         self._recent_faults = 0.0
         self._reviewed = (0, 0, 0, 0.0)
 
@@ -294,50 +304,45 @@ class Derivation:
             else:
                 self.suspend(f"a batch of {whole.count} events takes more than {seconds:.3g} s, the limit here")
 
-    def rejects(self, format: Format, record: bytes) -> bool:
-        """Tell whether a lone event is rejected, if that can be found without making a batch of it.
+    def rejects(self, format: Format, records: Buffer, count: int) -> bool:
+        """Tell whether events are all rejected, if that can be found without deriving them.
 
-        That saves most of what a rejected event costs when events come one by one.
+        That saves most of what rejected events cost. Where one passes, what was looked at before is looked at twice.
         """
         gates = self._gates  # those of the parameters at hand, even if others come meanwhile
         gate = gates.get(format.token)
         if gate is None:
             gate = gates[format.token] = self._gate_for(format)
+        if count > gate.events_max or not self._here or self.suspended:
+            return False
         try:
-            return self._here and not self.suspended and not gate(record)
-        except ValueError:  # it faults, which is for the batch to find out
+            return not gate.look(records)
+        except ValueError:  # one faults, which is for the kernel to find out
             return False
 
-    def note_rejected(self, source: int, size: int) -> None:
-        """Count a lone event that was rejected."""
-        instance = self.instances.get(source) or self.instance(source)
-        instance.lone_events += 1
-        instance.lone_bytes += size
-
-    def _settle_lone(self) -> None:
-        """Make lone events part of what was spared."""
+    def _settle_turned(self) -> None:
+        """Make events that were turned away part of what was spared."""
         hubs = sum(len(outlet.fanout.targets) for outlet in list(self.outlets.values()))
         for instance in list(self.instances.values()):
-            events, size = instance.lone_events, instance.lone_bytes
-            further_events, further_bytes = events - instance.settled[0], size - instance.settled[1]
-            instance.settled = (events, size)
+            batches, size = instance.turned_batches, instance.turned_bytes
+            further_batches, further_bytes = batches - instance.settled[0], size - instance.settled[1]
+            instance.settled = (batches, size)
             instance.bytes_saved += hubs * further_bytes
-            instance.spared_ns += hubs * (further_bytes * SENDING_NS_PER_BYTE + further_events * SENDING_NS_PER_BATCH)
+            instance.spared_ns += hubs * (further_bytes * SENDING_NS_PER_BYTE + further_batches * SENDING_NS_PER_BATCH)
 
-    def _gate_for(self, format: Format) -> Callable[[bytes], int]:
-        """Return what looks at a lone event; whatever is not a filter without state lets every event pass."""
+    def _gate_for(self, format: Format) -> Gate:
+        """Return what looks at events before they are derived: only filters without state have one."""
         workshop, recipe = self.workshop, self.step.recipe
         if workshop is None or workshop.heavy or workshop.statics or recipe.output or recipe.ports:
-            return _pass  # of heavy code, the time that it takes must be known
+            return OPEN  # of heavy code, the time that it takes must be known
         kernel = workshop.kernel_for(format)
+        if kernel is None:
+            return OPEN
         try:
-            return (
-                kernel.bind(workshop.block(self.step.values), bytearray(), self.policy.fuel)
-                if kernel is not None
-                else _pass
-            )
+            look = kernel.bind(workshop.block(self.step.values), bytearray(), self.policy.fuel)
         except EchoicError:  # the parameters do not belong to the code, which `apply` will tell
-            return _pass
+            return OPEN
+        return Gate(look, 1 if format.variable else LONG_COST // max(workshop.analysis.cost, 1))
 
     def apply(self, instance: Instance, batch: Batch) -> dict[int, Batch]:
         """Run the code over a batch; return what comes out of each port, nothing for ports where nothing does."""
@@ -455,7 +460,7 @@ class Derivation:
 
     def review(self, now_ns: int) -> float:
         """Return the share of a processor used since the last review; move it, if that is for this hub to decide."""
-        self._settle_lone()
+        self._settle_turned()
         instances = list(self.instances.values())
         reviewed = (
             now_ns,
@@ -503,7 +508,7 @@ class Derivation:
 
     def counts(self) -> DerivationCounts:
         """Return what was done so far."""
-        self._settle_lone()
+        self._settle_turned()
         instances, workshop = list(self.instances.values()), self.workshop
         outlet = next(iter(self.outlets.values()), None)
         return DerivationCounts(
@@ -514,7 +519,7 @@ class Derivation:
             len(instances),
             sum(instance.all_events_in for instance in instances),
             sum(instance.events_out for instance in instances),
-            sum(instance.bytes_in + instance.lone_bytes for instance in instances),
+            sum(instance.bytes_in + instance.turned_bytes for instance in instances),
             sum(instance.bytes_out for instance in instances),
             sum(instance.bytes_saved for instance in instances),
             sum(instance.busy_ns for instance in instances),
@@ -551,10 +556,6 @@ class Derivation:
         self._copies += 1
         text = f"{self._birth}/{self.step.group}/{source}/{self._copies}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
-
-
-def _pass(_: bytes) -> int:
-    return 1
 
 
 def wanted(outlet: "Member") -> bool:

@@ -17,8 +17,6 @@ class Instance:
         "events_out",
         "here",
         "idle_since",
-        "lone_bytes",
-        "lone_events",
         "moved",
         "placed",
         "restored",
@@ -26,6 +24,9 @@ class Instance:
         "source",
         "spared_ns",
         "statics",
+        "turned_batches",
+        "turned_bytes",
+        "turned_events",
     )
 
     def __init__(self, source: int, statics: bytes, *, here: bool) -> None:
@@ -44,12 +45,12 @@ class Instance:
         self.events_in = self.events_out = self.bytes_in = self.bytes_out = self.bytes_saved = self.busy_ns = 0
         self.spared_ns = 0.0
         """What sending the events as they are would have cost beyond sending what was made of them, by and large."""
-        self.lone_events = self.lone_bytes = 0
-        """Events that came one by one and were rejected, counted apart because that must cost next to nothing."""
+        self.turned_events = self.turned_bytes = self.turned_batches = 0
+        """What was rejected without deriving it, counted apart because that must cost next to nothing."""
         self.settled = (0, 0)
-        """How many of these, and of their bytes, are part of what was spared."""
+        """How many of these batches, and of their bytes, are part of what was spared."""
 
     @property
     def all_events_in(self) -> int:
         """How many events the code has looked at."""
-        return self.events_in + self.lone_events
+        return self.events_in + self.turned_events

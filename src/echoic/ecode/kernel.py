@@ -113,6 +113,7 @@ class Kernel(Protocol):
     def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
         """Return a function that looks at one record and returns what the code of a filter or router does.
 
-        An event that faults raises ValueError.
+        Of several records of fixed size, one after the other, it returns 0 if the code rejects all of them. An event
+        that faults raises ValueError.
         """
         ...

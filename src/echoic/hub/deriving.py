@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from echoic.channels import Call, Member, Share, derive
+from echoic.ecode import Buffer
 from echoic.formats import Format
 from echoic.wire import Batch
 
@@ -25,11 +26,13 @@ def submit_derived(
 ) -> list[tuple[Share, int]] | None:
     """Send events and what is derived from them; return what sinks here want, with the number of its first event.
 
-    None, and nothing done, when there is no room for the events and that is not to be waited for.
+    A lone event is expected to be one that was not turned away. None, and nothing done, when there is no room for the events and that is not to be waited for.
 
     Raises:
         ClosedError: The hub was closed while waiting.
     """
+    if batch.count > 1 and turn_away(switchboard, member, source, batch.format, batch.records, batch.count):
+        return []
     if not switchboard.has_room(member, wait=wait):
         return None
     shares = derive(member, source, batch, time.perf_counter_ns)
@@ -37,16 +40,25 @@ def submit_derived(
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
 
 
-def turn_away(switchboard: "Switchboard", member: Member, source: int, format: Format, record: bytes) -> bool:
-    """Be done with a lone event that every derivation rejects and nobody else wants; tell whether it is one."""
-    derivations = member.derivations
-    for derivation in derivations:
-        if not derivation.rejects(format, record):
-            return False
-    if not switchboard.pass_over(member, source, 1, derivations):
+def turn_away(
+    switchboard: "Switchboard", member: Member, source: int, format: Format, records: Buffer, count: int
+) -> bool:
+    """Be done with events that every derivation rejects and nobody else wants; tell whether they are such."""
+    derivations, began_ns = member.derivations, time.perf_counter_ns() if count > 1 else 0
+    if member.fanout.targets:
         return False
     for derivation in derivations:
-        derivation.note_rejected(source, len(record))
+        if not derivation.rejects(format, records, count):
+            return False
+    if not switchboard.pass_over(member, source, count, derivations):
+        return False
+    elapsed_ns = (time.perf_counter_ns() - began_ns) // max(len(derivations), 1) if began_ns else 0
+    for derivation in derivations:
+        instance = derivation.instances.get(source) or derivation.instance(source)
+        instance.turned_events += count
+        instance.turned_bytes += len(records)
+        instance.turned_batches += 1
+        instance.busy_ns += elapsed_ns
     return True
 
 

@@ -320,20 +320,16 @@ class Source:
         flusher, now = self._flusher, time.monotonic_ns()
         if now - flusher.left_ns > LONE_NS:
             flusher.left_ns = now
-            if not (self._member.derivations and self._is_turned_away()):
-                self.flush()
+            run, member = self._run, self._member
+            with self._lock:
+                if len(run) == 1 and member.derivations:
+                    if turn_away(self._switchboard, member, self.id, self.format, run[0], 1):
+                        del run[:1]
+                        return
+                self._take_run(wait=True)
         else:
             self._armed = True
             flusher.arm(self)
-
-    def _is_turned_away(self) -> bool:
-        """Be done with the only event that has gathered, if it is one that every derivation rejects."""
-        run = self._run
-        with self._lock:
-            if len(run) != 1 or not turn_away(self._switchboard, self._member, self.id, self.format, run[0]):
-                return False
-            del run[:1]
-            return True
 
     def _take_run(self, *, wait: bool) -> None:
         """Send the run as one batch, or leave it as it is when that needs waiting which is not wanted. Lock is held."""

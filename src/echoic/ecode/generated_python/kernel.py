@@ -107,7 +107,7 @@ class PythonKernel:
     def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
         """Return a function that looks at one record and returns what the program does.
 
-        An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
+        Of several records of fixed size, one after the other, it returns 0 if the program rejects all of them. An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
 
         Raises:
             CodegenError: The program writes output, or parameters or statics are too small for the program's types.
@@ -118,15 +118,19 @@ class PythonKernel:
         size, variable = self.program.signature.input.size, self.program.signature.input.variable
         slices = self._slices
 
-        def handle(record: Buffer) -> int:
-            end = len(record)
+        def handle(records: Buffer) -> int:
+            end, result = memoryview(records).nbytes, 0
+            data = bytes(records) if slices else records
             try:
                 if end < size:
                     self._stopped()
-                result = event(bytes(record) if slices else record, 0, end if variable else size)
+                for at in (0,) if variable else range(0, end - size + 1, size):
+                    result = int(event(data, at, end if variable else at + size))
+                    if result:
+                        break
             except Stop as stop:
                 raise ValueError(stop.args[0]) from None
-            return int(result)
+            return result
 
         return handle
 

@@ -164,6 +164,7 @@ class NativeKernel:
     def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
         """Return a builtin that looks at one record and returns what the program does, in about 30 ns.
 
+        Of several records of fixed size, one after the other, it returns 0 if the program rejects all of them.
         An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
         The block of statics cannot be resized while the builtin lives.
 

@@ -140,10 +140,12 @@ def _take_turns(paced: Mapping[Cell, Callable[[float], int]], effort: Effort) ->
 def _judge(samples: Samples, column: str, rate: int, report: Report) -> None:
     nobody, plain, none, everything = (samples.seconds[case, column] for case in (NOBODY, PLAIN, NONE, ALL))
     costs = list(zip(nobody, plain, none, everything, strict=True))
-    rejected = Spread.quartiles_of([(least - idle) / (sent - idle) for idle, sent, _, least in costs])
+    rejected = Spread.quartiles_of([(least - idle) / (passed - idle) for idle, _, passed, least in costs])
+    unfiltered = Spread.quartiles_of([(least - idle) / (sent - idle) for idle, sent, _, least in costs])
     even = Spread.quartiles_of([100 * (most - sent) / (most - least) for _, sent, most, least in costs])
     report.claims += [
-        Claim(f"a rejected event, {column}", rejected, REJECTED_MAX, "x one that is sent"),
+        Claim(f"a rejected event, {column}", rejected, REJECTED_MAX, "x one that passes and is sent"),
+        Claim(f"a rejected event, {column}", unfiltered, REJECTED_MAX, "x one that is sent without a filter"),
         Claim(f"rejections that repay the filter, {column}", even, PAPER_BREAK_EVEN, "% of the events"),
     ]
     shares = ", ".join(
