@@ -26,7 +26,8 @@ def submit_derived(
 ) -> list[tuple[Share, int]] | None:
     """Send events and what is derived from them; return what sinks here want, with the number of its first event.
 
-    A lone event is expected to be one that was not turned away. None, and nothing done, when there is no room for the events and that is not to be waited for.
+    None, and nothing done, when there is no room for the events and that is not to be waited for. A lone event is
+    expected to be one that was not turned away.
 
     Raises:
         ClosedError: The hub was closed while waiting.

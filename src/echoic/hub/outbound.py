@@ -322,11 +322,11 @@ class Source:
             flusher.left_ns = now
             run, member = self._run, self._member
             with self._lock:
-                if len(run) == 1 and member.derivations:
-                    if turn_away(self._switchboard, member, self.id, self.format, run[0], 1):
-                        del run[:1]
-                        return
-                self._take_run(wait=True)
+                lone = len(run) == 1 and bool(member.derivations)
+                if lone and turn_away(self._switchboard, member, self.id, self.format, run[0], 1):
+                    del run[:1]
+                else:
+                    self._take_run(wait=True)
         else:
             self._armed = True
             flusher.arm(self)

@@ -107,7 +107,8 @@ class PythonKernel:
     def bind(self, params: bytes, statics: bytearray, fuel: int = FUEL) -> Callable[[Buffer], int]:
         """Return a function that looks at one record and returns what the program does.
 
-        Of several records of fixed size, one after the other, it returns 0 if the program rejects all of them. An event that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
+        Of several records of fixed size, one after the other, it returns 0 if the program rejects all of them. An event
+        that faults raises ValueError with the number of the fault, of which `faults` tells kind and place.
 
         Raises:
             CodegenError: The program writes output, or parameters or statics are too small for the program's types.
@@ -119,15 +120,15 @@ class PythonKernel:
         slices = self._slices
 
         def handle(records: Buffer) -> int:
-            end, result = memoryview(records).nbytes, 0
+            end = len(records)
             data = bytes(records) if slices else records
             try:
                 if end < size:
                     self._stopped()
-                for at in (0,) if variable else range(0, end - size + 1, size):
-                    result = int(event(data, at, end if variable else at + size))
-                    if result:
-                        break
+                result = int(event(data, 0, end if variable else size))
+                if end >= 2 * size and not variable:
+                    following = range(size, end - size + 1, size)
+                    return result or next((1 for at in following if event(data, at, at + size)), 0)
             except Stop as stop:
                 raise ValueError(stop.args[0]) from None
             return result
