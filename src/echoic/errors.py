@@ -24,6 +24,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
         ├── ProtocolVersionError      the peer speaks another protocol
         ├── UnreachableError          nobody answers at an address, or a peer is gone
         ├── RefusedError              a peer did not do what it was asked
+        ├── ModulatorError            shipped code failed, or was stopped at a limit
         └── DeliveryError             a synchronous event was not handled by every sink
 
 A message is one lower-case sentence with what is wrong, the value, the limit and the place:
@@ -48,6 +49,7 @@ __all__ = [
     "MalformedBatchError",
     "MalformedFormatError",
     "MalformedFrameError",
+    "ModulatorError",
     "ProtocolVersionError",
     "RefusedError",
     "RemoteError",
@@ -145,6 +147,10 @@ class UnreachableError(RemoteError):
 
 class RefusedError(RemoteError):
     """A peer did not do what it was asked."""
+
+
+class ModulatorError(RemoteError):
+    """Shipped code failed, or was stopped at a limit."""
 
 
 class DeliveryError(RemoteError):

@@ -53,6 +53,7 @@ from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.requests import ignore
+from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
 from echoic.channels.workshop import Workshop
@@ -107,6 +108,7 @@ __all__ = [
     "Resolved",
     "Restore",
     "Run",
+    "Runner",
     "Save",
     "Saved",
     "Session",
@@ -120,6 +122,7 @@ __all__ = [
     "Trouble",
     "Troubled",
     "Tune",
+    "Worked",
     "Workshop",
     "build",
     "check_channel_name",

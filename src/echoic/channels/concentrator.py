@@ -20,21 +20,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from echoic.channels.answering import carry_out
 from echoic.channels.arrivals import decline, receive_events, receive_runs
-from echoic.channels.attaching import arrange, attach_all, attached, detach
+from echoic.channels.attaching import arrange, attach_all
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
-from echoic.channels.installing import answer_derivation, install, install_heard, lineage_of, review
+from echoic.channels.installing import install_heard, lineage_of, review
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
-    Attach,
     Bind,
     Cut,
-    Detach,
     Done,
     Envelope,
     Farewell,
@@ -45,15 +44,8 @@ from echoic.channels.messages import (
     Message,
     Placed,
     Refused,
-    Report,
-    Reported,
-    Restore,
     Role,
-    Save,
     SinkHub,
-    Step,
-    Trouble,
-    Tune,
     decode_message,
     encode_message,
 )
@@ -62,7 +54,7 @@ from echoic.channels.policy import Policy
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
-from echoic.errors import ChannelNotFoundError, EchoicError, LimitExceededError, MalformedFrameError
+from echoic.errors import ChannelNotFoundError, LimitExceededError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
 
@@ -247,7 +239,7 @@ class Concentrator:
     def ask(self, address: str, message: Message, answer: Answer) -> None:
         """Send a request to the hub at an address; `answer` gets the reply, or Refused."""
         if address == self.address:
-            self._handle(message, answer)
+            carry_out(self, message, answer)
             return
 
         def linked(neighbour: Neighbour | None, reason: str) -> None:
@@ -480,7 +472,7 @@ class Concentrator:
                     if envelope.number and hub in self.neighbours:
                         self._post(hub, FrameKind.CONTROL, encode_message(envelope.number, reply, reply=True))
 
-                self._handle(message, answer)
+                carry_out(self, message, answer)
 
     def _bind(self, neighbour: Neighbour, message: Bind) -> None:
         if len(neighbour.bindings) >= BINDINGS_MAX:
@@ -502,52 +494,6 @@ class Concentrator:
             binding.member.lose("sink")  # not by the sinks here: ask again
         else:
             self.effects.append(Ended(binding.member, message.reason))
-
-    def _handle(self, message: Message, answer: Answer) -> None:
-        """Do what is asked, by this hub or another, and answer."""
-        try:
-            match message:
-                case Join(name, "sink", hub, lineage):
-                    self.manager.admit(name, hub, lineage, self.ask, answer)
-                case Join(_, _, hub, lineage):
-                    self.manager.adopt(lineage, hub.address, self.ask)
-                    answer(self.manager.handle(message, frozenset()))
-                case Attach(channel, sink, lineage):
-                    self._attach(channel, sink, lineage, answer)
-                case Detach(channel, address, subscription):
-                    detach(self, self.opened(channel), address, subscription)
-                    answer(Done())
-                case Tune() | Save() | Restore() | Trouble():
-                    answer_derivation(self, message, answer)
-                case Leave(name, "sink", address):
-                    for source in self.manager.directory.leave_sink(name, address):
-                        self.ask(source, Detach(str(ChannelId(self.address, name)), address), ignore)
-                    answer(Done())
-                case Report():
-                    counts = [member.counts() for member in self.members.values()]
-                    derived = [derivation.counts() for derivation in self.derivations.values()]
-                    answer(Reported(self.name or self.address, counts, derived))
-                case _:
-                    living = {self.address} | {
-                        neighbour.address for neighbour in self.neighbours.values() if neighbour.connected
-                    }
-                    answer(self.manager.handle(message, living))
-        except EchoicError as error:
-            answer(Refused(type(error).__name__, str(error)))
-
-    def _attach(self, channel: str, sink: SinkHub, lineage: tuple[Step, ...], answer: Answer) -> None:
-        """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
-
-        def installed(refused: Refused | None) -> None:
-            try:
-                if refused is not None:
-                    answer(refused)
-                else:
-                    attached(self, self.opened(channel), sink, answer)
-            except EchoicError as error:
-                answer(Refused(type(error).__name__, str(error)))
-
-        install(self, ChannelId.parse(channel).address, lineage, installed)
 
     def opened(self, id: str) -> Member:
         """Return this hub's part in a channel.

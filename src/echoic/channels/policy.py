@@ -34,6 +34,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     None is half of one for derivations that share a source with others who listen, and no limit for one that is all a
     source is listened to for, but five seconds for a batch: the time it takes is nobody else's.
     """
+    trusted_keys: tuple[str, ...] = ()
+    """Whose modulators run in the hub's own process. The hub's own key is always one of them."""
+    sandboxed_keys: tuple[str, ...] = ()
+    """Whose modulators run in a confined process; `*` stands for everybody's."""
+    modulator_seconds_max: Annotated[float, msgspec.Meta(gt=0)] = 0.25
+    """How long a modulator may take for one batch."""
+    modulator_bytes_max: Annotated[int, msgspec.Meta(ge=16 * 1024 * 1024)] = 256 * 1024 * 1024
+    """How much memory a confined modulator may take."""
 
     @property
     def load_limit(self) -> float:

@@ -1,0 +1,77 @@
+"""What hubs ask of each other, carried out: by the manager, the hub of a source, or whoever keeps what is wanted."""
+
+from typing import TYPE_CHECKING
+
+from echoic.channels.attaching import attached, detach
+from echoic.channels.identity import ChannelId
+from echoic.channels.installing import answer_derivation, install
+from echoic.channels.messages import (
+    Attach,
+    Detach,
+    Done,
+    Join,
+    Leave,
+    Message,
+    Refused,
+    Report,
+    Reported,
+    Restore,
+    Save,
+    SinkHub,
+    Step,
+    Trouble,
+    Tune,
+)
+from echoic.channels.requests import Answer, ignore
+from echoic.errors import EchoicError
+
+if TYPE_CHECKING:
+    from echoic.channels.concentrator import Concentrator
+
+__all__ = ["carry_out"]
+
+
+def carry_out(core: "Concentrator", message: Message, answer: Answer) -> None:
+    """Do what is asked, by this hub or another, and answer."""
+    try:
+        match message:
+            case Join(name, "sink", hub, lineage):
+                core.manager.admit(name, hub, lineage, core.ask, answer)
+            case Join(_, _, hub, lineage):
+                core.manager.adopt(lineage, hub.address, core.ask)
+                answer(core.manager.handle(message, frozenset()))
+            case Attach(channel, sink, lineage):
+                _attach(core, channel, sink, lineage, answer)
+            case Detach(channel, address, subscription):
+                detach(core, core.opened(channel), address, subscription)
+                answer(Done())
+            case Tune() | Save() | Restore() | Trouble():
+                answer_derivation(core, message, answer)
+            case Leave(name, "sink", address):
+                for source in core.manager.directory.leave_sink(name, address):
+                    core.ask(source, Detach(str(ChannelId(core.address, name)), address), ignore)
+                answer(Done())
+            case Report():
+                counts = [member.counts() for member in core.members.values()]
+                derived = [derivation.counts() for derivation in core.derivations.values()]
+                answer(Reported(core.name or core.address, counts, derived))
+            case _:
+                living = {core.address} | {one.address for one in core.neighbours.values() if one.connected}
+                answer(core.manager.handle(message, living))
+    except EchoicError as error:
+        answer(Refused(type(error).__name__, str(error)))
+
+
+def _attach(core: "Concentrator", channel: str, sink: SinkHub, lineage: tuple[Step, ...], answer: Answer) -> None:
+    """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
+
+    def installed(refused: Refused | None) -> None:
+        try:
+            if refused is not None:
+                answer(refused)
+            else:
+                attached(core, core.opened(channel), sink, answer)
+        except EchoicError as error:
+            answer(Refused(type(error).__name__, str(error)))
+
+    install(core, ChannelId.parse(channel).address, lineage, installed)
