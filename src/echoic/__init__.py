@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from echoic.channels import Policy, Trouble
+    from echoic.channels import Policy, Steering, Trouble
+    from echoic.eager import SharedObject
     from echoic.errors import EchoicError, ECodeError
     from echoic.formats import (
         ARCHITECTURES,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from echoic.hub import Channel, Events, Hub, Sink, Source
+    from echoic.hub import Channel, Context, Controls, Events, Hub, Sink, Source
     from echoic.links import Identity
     from echoic.wire import Batch
 
@@ -45,6 +46,8 @@ __all__ = [
     "Batch",
     "Channel",
     "Compatibility",
+    "Context",
+    "Controls",
     "ECodeError",
     "EchoicError",
     "Events",
@@ -54,8 +57,10 @@ __all__ = [
     "Policy",
     "Record",
     "Registry",
+    "SharedObject",
     "Sink",
     "Source",
+    "Steering",
     "Trouble",
     "bool_",
     "char",
@@ -76,11 +81,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 _homes = {
-    **dict.fromkeys(("Policy", "Trouble"), "echoic.channels"),
+    **dict.fromkeys(("Policy", "Steering", "Trouble"), "echoic.channels"),
     **dict.fromkeys(("ECodeError", "EchoicError"), "echoic.errors"),
     "Batch": "echoic.wire",
+    "SharedObject": "echoic.eager",
     "Identity": "echoic.links",
-    **dict.fromkeys(("Channel", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
+    **dict.fromkeys(("Channel", "Context", "Controls", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
 }
 
 

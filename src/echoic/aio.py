@@ -43,9 +43,9 @@ class Hub:
         )
         self.address: Final = self.blocking.address
 
-    async def create(self, name: str, declared: object | None = None) -> "Channel":
+    async def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> "Channel":
         """Create a channel, as `echoic.Hub.create` does."""
-        return Channel(await asyncio.to_thread(self.blocking.create, name, declared))
+        return Channel(await asyncio.to_thread(self.blocking.create, name, declared, context=context))
 
     async def open(self, channel: str, declared: object | None = None) -> "Channel":
         """Open a channel, as `echoic.Hub.open` does."""

@@ -148,7 +148,7 @@ def test_a_sink_is_admitted_when_every_source_is_told(reply: Message, answer: ob
         asked.append((address, message))
         then(reply)
 
-    manager.admit("x", SinkHub("s:1"), (), ask, answers.append)
+    manager.admit(Join("x", "sink", SinkHub("s:1")), ask, answers.append)
     assert asked == [("a:1", Attach("echoic://m:1/x", SinkHub("s:1")))]
     assert answers == [answer] if isinstance(answer, Joined) else isinstance(answers[0], Refused)
     assert sorted(manager.directory.get("x").sources) == left

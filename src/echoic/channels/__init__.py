@@ -1,9 +1,11 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
+from echoic.channels.actions import Action, Plain, Steering
 from echoic.channels.concentrator import Concentrator
+from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import Directory, ManagedChannel, nearest
-from echoic.channels.effects import Compile, Delivery, Dial, Effect, Ended, Forgotten, Missed, Troubled
+from echoic.channels.effects import Compile, Delivery, Dial, Dismiss, Drain, Effect, Ended, Forgotten, Missed, Troubled
 from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
@@ -44,10 +46,13 @@ from echoic.channels.messages import (
     Saved,
     SinkHub,
     Slow,
+    Steer,
+    Steered,
     Step,
     Trouble,
     Tune,
 )
+from echoic.channels.modulation import Modulation, note_room, stir, stirring_ns
 from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
@@ -56,6 +61,9 @@ from echoic.channels.requests import ignore
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
+from echoic.channels.shared_state import VALUE_BYTES_MAX, Master, Secondary, SharedPolicy, SharedView
+from echoic.channels.sharing import Shared, Sharing
+from echoic.channels.steering import Helm, checked_values
 from echoic.channels.workshop import Workshop
 
 __all__ = [
@@ -64,7 +72,9 @@ __all__ = [
     "RECORD_BYTES_MAX",
     "RECORD_START",
     "REPLY_BYTES",
+    "VALUE_BYTES_MAX",
     "VARIABLE_START",
+    "Action",
     "ArrivalLane",
     "Browse",
     "Call",
@@ -83,22 +93,28 @@ __all__ = [
     "Described",
     "Dial",
     "Directory",
+    "Dismiss",
     "Done",
+    "Drain",
     "Effect",
     "Ended",
     "Fanout",
     "Forgotten",
     "Gap",
     "Greeting",
+    "Helm",
     "Joined",
     "Listing",
     "ManagedChannel",
+    "Master",
     "Member",
     "Message",
     "Missed",
+    "Modulation",
     "NameTable",
     "Neighbour",
     "Placement",
+    "Plain",
     "Policy",
     "Recipe",
     "Refused",
@@ -111,12 +127,21 @@ __all__ = [
     "Runner",
     "Save",
     "Saved",
+    "Secondary",
     "Session",
     "SessionStatistics",
     "Share",
+    "Shared",
+    "SharedPolicy",
+    "SharedView",
+    "Sharing",
     "SinkHub",
     "Slow",
+    "SourceContext",
     "SourceRun",
+    "Steer",
+    "Steered",
+    "Steering",
     "Step",
     "Target",
     "Trouble",
@@ -126,6 +151,7 @@ __all__ = [
     "Workshop",
     "build",
     "check_channel_name",
+    "checked_values",
     "compiled",
     "congested",
     "decode_reply",
@@ -133,8 +159,11 @@ __all__ = [
     "forget_source",
     "ignore",
     "nearest",
+    "note_room",
     "report_trouble",
     "send_share",
     "split",
+    "stir",
+    "stirring_ns",
     "submit_runs",
 ]

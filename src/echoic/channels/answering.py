@@ -17,12 +17,17 @@ from echoic.channels.messages import (
     Reported,
     Restore,
     Save,
-    SinkHub,
-    Step,
+    Steer,
     Trouble,
     Tune,
+    Unwatch,
+    Update,
+    Watch,
+    Write,
 )
 from echoic.channels.requests import Answer, ignore
+from echoic.channels.steering import steer
+from echoic.channels.turning import turn
 from echoic.errors import EchoicError
 
 if TYPE_CHECKING:
@@ -31,22 +36,26 @@ if TYPE_CHECKING:
 __all__ = ["carry_out"]
 
 
-def carry_out(core: "Concentrator", message: Message, answer: Answer) -> None:
-    """Do what is asked, by this hub or another, and answer."""
+def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: str = "") -> None:
+    """Do what is asked, by this hub or another one, and answer."""
     try:
         match message:
-            case Join(name, "sink", hub, lineage):
-                core.manager.admit(name, hub, lineage, core.ask, answer)
+            case Join(_, "sink"):
+                core.manager.admit(message, core.ask, answer)
             case Join(_, _, hub, lineage):
                 core.manager.adopt(lineage, hub.address, core.ask)
                 answer(core.manager.handle(message, frozenset()))
-            case Attach(channel, sink, lineage):
-                _attach(core, channel, sink, lineage, answer)
+            case Attach():
+                _attach(core, message, answer)
             case Detach(channel, address, subscription):
                 detach(core, core.opened(channel), address, subscription)
                 answer(Done())
             case Tune() | Save() | Restore() | Trouble():
                 answer_derivation(core, message, answer)
+            case Watch() | Write() | Unwatch() | Update():
+                core.sharing.carry_out(message, sender, answer)
+            case Steer():
+                steer(core, message, answer)
             case Leave(name, "sink", address):
                 for source in core.manager.directory.leave_sink(name, address):
                     core.ask(source, Detach(str(ChannelId(core.address, name)), address), ignore)
@@ -62,16 +71,19 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer) -> None:
         answer(Refused(type(error).__name__, str(error)))
 
 
-def _attach(core: "Concentrator", channel: str, sink: SinkHub, lineage: tuple[Step, ...], answer: Answer) -> None:
+def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
     """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
+    channel, sink = message.channel, message.sink
 
     def installed(refused: Refused | None) -> None:
         try:
             if refused is not None:
                 answer(refused)
+            elif message.instead:
+                turn(core, core.opened(channel), message, answer)
             else:
                 attached(core, core.opened(channel), sink, answer)
         except EchoicError as error:
             answer(Refused(type(error).__name__, str(error)))
 
-    install(core, ChannelId.parse(channel).address, lineage, installed)
+    install(core, ChannelId.parse(channel).address, message.lineage, installed)

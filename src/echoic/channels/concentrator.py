@@ -6,6 +6,7 @@ the program wants (`create`, `join`, `submit`, `call`), and leaves behind what m
 
     stirred      hubs whose session has something in its outbox; whoever writes their links takes it from there
     effects      Dial, Missed, Ended, Forgotten, Compile, Troubled
+    sharing      shared objects that show something else, in `sharing.changed`
     Delivery     returned by `receive`: events for the sinks here
 
 Requests between hubs are answered later; whoever asks gives a function for the answer. The same code runs inside a hub
@@ -14,7 +15,7 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 
 import itertools
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -46,14 +47,17 @@ from echoic.channels.messages import (
     Refused,
     Role,
     SinkHub,
+    Turn,
     decode_message,
     encode_message,
 )
 from echoic.channels.neighbour import Binding, Neighbour
 from echoic.channels.policy import Policy
+from echoic.channels.quiet import Quiet
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
+from echoic.channels.sharing import Sharing
 from echoic.errors import ChannelNotFoundError, LimitExceededError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
@@ -102,6 +106,8 @@ class Concentrator:
         self.calls: dict[int, Call] = {}
         self.call_numbers = itertools.count(1)
         self.search: Final = Search()
+        self.sharing: Final = Sharing(self)
+        self.quiet: Final = Quiet()
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0
@@ -122,11 +128,21 @@ class Concentrator:
         del self.members[member.id], self._by_number[member.number]
         self.passing.discard(member.id)
 
-    def join(self, member: Member, role: Role, answer: Answer) -> None:
+    def join(
+        self, member: Member, role: Role, answer: Answer, *, instead: str = "", handle: str = "", alone: bool = True
+    ) -> None:
         """Take part in a channel with sources or sinks; `answer` gets Joined or Refused.
 
         For a sink, Joined means that every source that the manager knows sends to this hub, or will tell it what it
         did not send.
+
+        Args:
+            member: The channel.
+            role: As what.
+            answer: Gets the reply.
+            instead: The name of a channel of the same manager that a sink leaves for this one.
+            handle: The name of that sink.
+            alone: Whether nobody else here listens to the channel that it leaves.
         """
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
@@ -136,6 +152,10 @@ class Concentrator:
         losses = member.losses
 
         def settled(complete: bool) -> None:
+            if role == "sink":
+                member.turns.settle(handle)
+                member.withheld = False
+                arrange(member)
             if not complete:
                 member.lose(role)
             elif losses == member.losses:
@@ -145,12 +165,30 @@ class Concentrator:
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
                 attach = partial(attach_all, self, member, reply.sinks)
-                install_heard(self, member, reply.heard, lambda told: attach(lambda met: settled(told and met)))
+                heard = partial(install_heard, self, member, reply.heard)
+                self._when_turned(
+                    member,
+                    instead,
+                    handle,
+                    reply.turned,
+                    lambda: heard(lambda told: attach(lambda met: settled(told and met))),
+                )
             else:
                 answer(reply)
 
         arrange(member)
-        self.ask(member.manager, Join(member.name, role, hub, lineage_of(member)), joined)
+        wish = Join(member.name, role, hub, lineage_of(member), instead, handle, alone)
+        self.ask(member.manager, wish, joined)
+
+    def _when_turned(
+        self, member: Member, instead: str, handle: str, hubs: Iterable[str], then: Callable[[], None]
+    ) -> None:
+        """Go on when all has arrived that a sink gets of the channel that it leaves."""
+        former = self.members.get(str(ChannelId(member.manager, instead))) if instead else None
+        if former is None:
+            then()
+        else:
+            former.turns.when_turned(handle, [hub for hub in hubs if hub in self.neighbours], then)
 
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
@@ -325,6 +363,7 @@ class Concentrator:
             if binding.member is not None:
                 binding.member.lose("sink")
         for member in self.members.values():
+            member.turns.gone(hub)
             target = member.fanout.detach(hub)
             if target is not None:
                 member.owe(target.sink, target.since)
@@ -335,6 +374,7 @@ class Concentrator:
                 member.lose("source", "sink")
         for call in self.calls.values():
             call.gone(hub, reason)
+        self.sharing.gone(neighbour)
         self.requests.gone(hub, f"the hub at {neighbour.address} is gone: {reason}")
 
     def tick(self, now_ns: int) -> None:
@@ -351,6 +391,7 @@ class Concentrator:
             elif neighbour.session.untold_arrivals:
                 self.tell(neighbour)
         self.requests.overdue(now_ns)
+        self.sharing.tick(now_ns)
         review(self, now_ns)
         if now_ns >= self._retry_ns:
             self._retry_ns = now_ns + RETRY_NS
@@ -462,8 +503,10 @@ class Concentrator:
                         self.miss(binding.member, gap)
             case Cut():
                 self._cut(neighbour, message)
-            case Placed(number):
+            case Placed():
                 neighbour.place(message)
+            case Turn():
+                neighbour.turn(message)
             case Farewell():
                 neighbour.leaving = True
             case _:
@@ -472,7 +515,7 @@ class Concentrator:
                     if envelope.number and hub in self.neighbours:
                         self._post(hub, FrameKind.CONTROL, encode_message(envelope.number, reply, reply=True))
 
-                carry_out(self, message, answer)
+                carry_out(self, message, answer, hub)
 
     def _bind(self, neighbour: Neighbour, message: Bind) -> None:
         if len(neighbour.bindings) >= BINDINGS_MAX:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import numpy
 
+from echoic.channels.context import lend_context, run_batch
 from echoic.channels.instance import Instance
 from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
 from echoic.channels.policy import Policy
@@ -136,6 +137,22 @@ class Derivation:
         return stateless and not any(outlet.derivations for outlet in self.outlets.values())
 
     @property
+    def at_work(self) -> bool:
+        """Whether the code runs here."""
+        return self.workshop is not None
+
+    @property
+    def steers(self) -> bool:
+        """Whether the code acts on sources, which must not wait for other events to gather then."""
+        use = self.workshop.program.context if self.workshop is not None else None
+        return use is not None and use.acts
+
+    @property
+    def buffered(self) -> bool:
+        """Whether a source need not wait for those who listen."""
+        return False
+
+    @property
     def limited(self) -> bool:
         """Whether the time it takes is limited."""
         return self.policy.limits_alone or not self._alone
@@ -172,7 +189,7 @@ class Derivation:
         self._paused = active and bool(self.suspended)
         parent.derivations = (*others, self) if active and not self.suspended else others
         parent.derived_here = any(
-            outlet.sink is not None or outlet.derived_here
+            outlet.heard_here or outlet.derived_here or derivation.steers
             for derivation in parent.derivations
             for outlet in derivation.outlets.values()
         )
@@ -242,6 +259,7 @@ class Derivation:
                 self.forget(next(iter(self.instances)))
             found = Instance(self._number_of(source), initial, here=self._here)
             found.placed = self._here
+            self.trouble = lend_context(self, source, found) or self.trouble
             self.instances[source] = found
         return found
 
@@ -257,7 +275,7 @@ class Derivation:
     def shares(self, source: int, batch: Batch) -> Iterator[Share]:
         """Yield what becomes of the next events of a source of the parent."""
         instance = self.instance(source)
-        if self.suspended or not self.ready:
+        if self.suspended or not self.ready or instance.objection:
             return
         if instance.here != self._here:
             instance.here, instance.placed, instance.moved = self._here, False, True
@@ -354,16 +372,9 @@ class Derivation:
         statics = bytearray(instance.statics or workshop.statics)
         try:
             kernel, batch = workshop.prepared(batch)
-            outcome = kernel.run(
-                batch.records,
-                _bounds_buffer(batch),
-                batch.count,
-                workshop.block(self.step.values),
-                statics,
-                self.policy.fuel,
-                self.policy.faults_max,
-                release=workshop.units_each(self.policy.fuel) * batch.count >= LONG_COST,
-            )
+            params = workshop.block(self.step.values)
+            release = workshop.units_each(self.policy.fuel) * batch.count >= LONG_COST
+            outcome = run_batch(kernel, batch, params, statics, self.policy, instance.context, release=release)
         except EchoicError as error:  # types or parameters that do not belong to the code: never the source's fault
             self.suspend(f"it cannot take the events: {error}")
             return {}
@@ -486,8 +497,9 @@ class Derivation:
 
     def states(self) -> dict[int, bytes]:
         """Return the static variables of every source, as they are between two batches."""
+        size = self.workshop.program.static_bytes if self.workshop is not None else 0
         return {
-            instance.source: bytes(instance.statics if instance.restored is None else instance.restored)
+            instance.source: bytes((instance.statics if instance.restored is None else instance.restored)[:size])
             for instance in list(self.instances.values())
         }
 
@@ -497,14 +509,15 @@ class Derivation:
         Raises:
             RefusedError: A block has not the size that the code's has.
         """
-        size = len(self.workshop.statics) if self.workshop is not None else 0
+        size = self.workshop.program.static_bytes if self.workshop is not None else 0
+        more = bytes(len(self.workshop.statics) - size) if self.workshop is not None else b""
         for state in states.values():
             if len(state) != size:
                 raise RefusedError(f"a block of static variables has {len(state)} bytes, expected {size}")
         for instance in list(self.instances.values()):
             given = states.get(instance.source, states.get(0))
             if given is not None:
-                instance.restored = given
+                instance.restored = given + more
 
     def counts(self) -> DerivationCounts:
         """Return what was done so far."""
@@ -565,18 +578,13 @@ def wanted(outlet: "Member") -> bool:
 
 def needed_here(outlet: "Member") -> bool:
     """Whether what comes out is needed in this very hub."""
-    return outlet.sink is not None or bool(outlet.derivations)
+    return outlet.heard_here or bool(outlet.derivations)
 
 
 def describe(fault: Fault) -> str:
     """Return a fault in words."""
     place = f" - at line {fault.line}, column {fault.column}" if fault.line else ""
     return fault.kind.text + place
-
-
-def _bounds_buffer(batch: Batch) -> bytes | None:
-    """Return the bounds of a variable batch as a kernel wants them."""
-    return numpy.asarray(batch.known_offsets, "=u4").tobytes() if batch.format.variable else None
 
 
 def _own_bounds(outcome: Outcome) -> list[int] | None:

@@ -32,6 +32,8 @@ LINEAGE_MAX: Final = 8
 VERSION_MAX: Final = 2**62  # of parameters; nobody has changed them so often
 CODE_CHARACTERS_MAX: Final = 65_536
 VALUES_BYTES_MAX: Final = 256 * 1024
+PARCEL_BYTES_MAX: Final = 512 * 1024
+IDENTITY_BYTES_MAX: Final = 64
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class ManagedChannel:
     """How its events are made, if it is derived from another channel of the same book."""
     children: dict[str, None] = field(default_factory=dict)
     """The channels derived from it, the oldest first."""
+    context: bytes = b""
+    """The descriptor of what its sources let others see of themselves; a derived channel's are those of its parent."""
 
     @property
     def idle(self) -> bool:
@@ -63,7 +67,7 @@ class Directory:
         self.derived_bytes = 0
         """What all recipes take."""
 
-    def create(self, name: str, format: Format | None) -> ManagedChannel:
+    def create(self, name: str, format: Format | None, context: bytes = b"") -> ManagedChannel:
         """Enter a channel.
 
         Raises:
@@ -73,7 +77,7 @@ class Directory:
         check_channel_name(name)
         if name in self._channels:
             raise ChannelExistsError(f"a channel named `{name}` exists here already")
-        self._channels[name] = ManagedChannel(name, format)
+        self._channels[name] = ManagedChannel(name, format, context=context)
         return self._channels[name]
 
     def get(self, name: str) -> ManagedChannel:
@@ -103,7 +107,7 @@ class Directory:
         if channel.step is not None:
             self.derived_bytes -= _size_of(channel.step)
             self._channels[channel.step.recipe.parent].children.pop(name, None)
-            key = (channel.step.recipe, channel.step.values)
+            key = _sharing(channel.step.recipe, channel.step.values)
             if self._shared.get(key) == channel.step.group:
                 del self._shared[key]
             self._tuned.discard(channel.step.group)
@@ -124,17 +128,22 @@ class Directory:
         if parent.format is None:
             raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
         _check_recipe(step)
-        group = step.group or (self._shared.get((recipe, step.values), "") if share else "")
+        group = step.group or (self._shared.get(_sharing(recipe, step.values), "") if share else "")
         known = self._group(parent, group)
         if known:
-            if known[0].recipe != recipe:
+            if _sharing(known[0].recipe, b"") != _sharing(recipe, b""):
                 raise ChannelExistsError(f"a channel named `{group}` is derived in another way already")
             return known
         group = group or self._free_name(parent.name, step)
         descriptor = parent.format.descriptor
         made = tuple(
             msgspec.structs.replace(
-                step, name=f"{group}.{port}" if recipe.ports else group, group=group, port=port, input=descriptor
+                step,
+                name=f"{group}.{port}" if recipe.ports else group,
+                group=group,
+                port=port,
+                input=descriptor,
+                context=parent.context,
             )
             for port in range(recipe.ports or 1)
         )
@@ -142,11 +151,11 @@ class Directory:
         self._check_names(group, [one.name for one in made])
         self._make_room(parent, sum(map(_size_of, made)))
         for one in made:
-            self.create(one.name, format).step = one
+            self.create(one.name, format, parent.context).step = one
             self.derived_bytes += _size_of(one)
             parent.children[one.name] = None
         if share:
-            self._shared[recipe, step.values] = group
+            self._shared[_sharing(recipe, step.values)] = group
         return made
 
     def adopt(self, lineage: Sequence[Step]) -> tuple[Step, ...]:
@@ -196,9 +205,9 @@ class Directory:
             raise LimitExceededError(
                 f"recipes here would take {self.derived_bytes + growth} bytes, limit is {DERIVED_BYTES_MAX}"
             )
-        if self._shared.get((step.recipe, step.values)) == step.group:
-            del self._shared[step.recipe, step.values]
-            self._shared.setdefault((step.recipe, values), step.group)
+        if self._shared.get(_sharing(step.recipe, step.values)) == step.group:
+            del self._shared[_sharing(step.recipe, step.values)]
+            self._shared.setdefault(_sharing(step.recipe, values), step.group)
         revised = tuple(msgspec.structs.replace(one, values=values, version=version) for one in group)
         for one in revised:
             self.get(one.name).step = one
@@ -369,6 +378,10 @@ def _check_recipe(step: Step) -> None:
     recipe = step.recipe
     if not 0 <= recipe.ports <= PORTS_MAX:
         raise RefusedError(f"a router has {recipe.ports} ports, limit is {PORTS_MAX}")
+    if len(recipe.parcel) > PARCEL_BYTES_MAX or len(recipe.identity) > IDENTITY_BYTES_MAX:
+        raise RefusedError(f"a modulator has {len(recipe.parcel)} bytes, limit is {PARCEL_BYTES_MAX}")
+    if bool(recipe.parcel) != (recipe.spelling == "modulator") or (recipe.parcel and (recipe.ports or recipe.code)):
+        raise RefusedError("a modulator is nothing but a parcel, and nothing else has one")
     if len(recipe.code) > CODE_CHARACTERS_MAX:
         raise RefusedError(f"the code has {len(recipe.code)} characters, limit is {CODE_CHARACTERS_MAX}")
     if len(step.values) > VALUES_BYTES_MAX:
@@ -394,9 +407,18 @@ def _check_block(recipe: Recipe, values: bytes) -> None:
     Batch.of_record(values, format).events()
 
 
+def _sharing(recipe: Recipe, values: bytes) -> tuple[Recipe, bytes]:
+    """Return what those have in common who share a channel: equal modulators may be signed by different people."""
+    if recipe.identity:
+        recipe = msgspec.structs.replace(recipe, parcel=b"")
+    return recipe, values
+
+
 def _size_of(step: Step) -> int:
     recipe = step.recipe
-    return CHANNEL_BYTES + sum(map(len, (recipe.code, recipe.output, recipe.params, step.values, step.input)))
+    return CHANNEL_BYTES + sum(
+        map(len, (recipe.code, recipe.output, recipe.params, recipe.parcel, step.values, step.input))
+    )
 
 
 def _check_room(name: str, address: str, known: Collection[str]) -> None:

@@ -1,5 +1,6 @@
 """What a concentrator wants done: the events it hands over, and the effects it leaves behind."""
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -7,9 +8,11 @@ import msgspec
 from echoic.channels.derivation import Derivation
 from echoic.channels.member import Member
 from echoic.channels.messages import Gap, Trouble
+from echoic.channels.modulation import Modulation
+from echoic.channels.runner import Runner
 from echoic.wire import Batch
 
-__all__ = ["Compile", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed", "Troubled"]
+__all__ = ["Compile", "Delivery", "Dial", "Dismiss", "Drain", "Effect", "Ended", "Forgotten", "Missed", "Troubled"]
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
@@ -59,6 +62,19 @@ class Compile(msgspec.Struct, frozen=True):
     derivation: Derivation
 
 
+class Dismiss(msgspec.Struct, frozen=True):
+    """End a modulator that is not needed any more."""
+
+    runner: Runner
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """Send what a modulator holds back, then go on."""
+
+    modulation: Modulation
+    then: Callable[[], None]
+
+
 class Troubled(msgspec.Struct, frozen=True):
     """Tell the sinks of a derived channel here what is wrong with its derivation in some hub."""
 
@@ -66,4 +82,4 @@ class Troubled(msgspec.Struct, frozen=True):
     trouble: Trouble
 
 
-Effect: TypeAlias = Dial | Missed | Ended | Forgotten | Compile | Troubled
+Effect: TypeAlias = Dial | Missed | Ended | Forgotten | Compile | Dismiss | Drain | Troubled

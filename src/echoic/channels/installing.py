@@ -14,7 +14,7 @@ import msgspec
 
 from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import LINEAGE_MAX
-from echoic.channels.effects import Compile, Troubled
+from echoic.channels.effects import Compile, Dismiss, Troubled
 from echoic.channels.identity import ChannelId
 from echoic.channels.member import Member
 from echoic.channels.messages import (
@@ -31,8 +31,10 @@ from echoic.channels.messages import (
     Trouble,
     Tune,
 )
+from echoic.channels.modulation import Modulation
 from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
+from echoic.channels.runner import Runner
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import Format
@@ -99,7 +101,7 @@ def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: T
 
 def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], parent: Member, then: Then) -> None:
     step = lineage[-1]
-    if parent.origin is not None and parent.origin.workshop is None:
+    if parent.origin is not None and not parent.origin.at_work:
         raise RefusedError(f"the hub at {core.address} does not run `{parent.name}`, of which `{step.name}` is derived")
     id, format = ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input)
     opened = str(id) in core.members and str(id) not in core.passing
@@ -107,7 +109,8 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
         raise RefusedError(f"channel `{step.name}` is open here, and not derived from any")
     key = str(ChannelId(manager, step.group))
     derivation = core.derivations.get(key)
-    if derivation is not None and derivation.step.recipe != step.recipe:  # it was removed and derived anew
+    stopped = isinstance(derivation, Modulation) and bool(derivation.suspended)
+    if derivation is not None and (stopped or derivation.step.recipe != step.recipe):  # it is derived anew
         remove(core, key)
         derivation = None
     _check_place(core.members.get(str(id)), derivation, parent, step)
@@ -117,7 +120,8 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
     if not opened:
         core.passing.add(outlet.id)
     if derivation is None:
-        derivation = core.derivations[key] = Derivation(
+        kind = Modulation if step.recipe.spelling == "modulator" else Derivation
+        derivation = core.derivations[key] = kind(
             core.address, step, parent, core.policy, f"{core.id}/{next(core.births)}"
         )
         core.effects.append(Compile(derivation))
@@ -185,7 +189,7 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
     try:
         if not policy.derive:
             raise RefusedError(f"the hub at {derivation.hub} runs no code of others - at `{step.name}`")
-        return Workshop(step, policy)
+        return Workshop(step, policy, derivation.parent)
     except EchoicError as error:
         if step.recipe.placement != "source" and isinstance(error, RefusedError):
             return None
@@ -194,22 +198,36 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
         return Refused(RefusedError.__name__, f"the code cannot be compiled here: {error!r} - at `{step.name}`")
 
 
-def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Refused | None) -> None:
-    """Go on with a derivation whose code was compiled."""
+def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Runner | Refused | None) -> None:
+    """Go on with a derivation whose code was compiled, or with a modulator that is ready to run."""
     waiting, derivation.waiting = derivation.waiting, []
     refused = built if isinstance(built, Refused) else None
     if isinstance(built, Refused):
         for key in [key for key, known in core.derivations.items() if known is derivation]:
             remove(core, key)
-    else:
+    elif isinstance(derivation, Modulation):
+        _employ(core, derivation, built)
+    elif built is None or isinstance(built, Workshop):
         derivation.equip(built)
     for then in waiting:
         then(refused)
 
 
+def _employ(core: "Concentrator", modulation: Modulation, runner: Workshop | Runner | None) -> None:
+    """Let a modulator begin, unless it was removed while it was prepared."""
+    if runner is None or isinstance(runner, Workshop):
+        return
+    if modulation.outlets:
+        modulation.employ(runner)
+    else:
+        core.effects.append(Dismiss(runner))
+
+
 def remove(core: "Concentrator", key: str) -> None:
     """Take a derivation out, and what is derived from its events in turn."""
     derivation = core.derivations.pop(key)
+    if isinstance(derivation, Modulation) and derivation.runner is not None:
+        core.effects.append(Dismiss(derivation.runner))
     derived = {instance.source for instance in derivation.instances.values()}
     outlets = list(derivation.outlets.values())
     for outlet in outlets:
@@ -348,7 +366,7 @@ def congested(core: "Concentrator", member: Member) -> bool:
         return True
     for derivation in member.derivations:
         for outlet in derivation.outlets.values():
-            if congested(core, outlet):
+            if not derivation.buffered and congested(core, outlet):
                 return True
     return False
 

@@ -1,6 +1,9 @@
 """A derivation's copy for one source: its static variables, where its events are derived, and what was done so far."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from echoic.channels.context import SourceContext
 
 __all__ = ["Instance"]
 
@@ -13,11 +16,13 @@ class Instance:
         "bytes_in",
         "bytes_out",
         "bytes_saved",
+        "context",
         "events_in",
         "events_out",
         "here",
         "idle_since",
         "moved",
+        "objection",
         "placed",
         "restored",
         "settled",
@@ -33,6 +38,9 @@ class Instance:
         self.source: Final = source
         """The number under which the derived channel knows this source."""
         self.statics: bytes | bytearray = statics
+        self.context: SourceContext | None = None
+        self.objection = ""
+        """Why the source does not let the code run, "" if it does."""
         self.restored: bytes | None = None
         self.here = here
         self.placed = True

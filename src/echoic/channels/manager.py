@@ -31,9 +31,9 @@ from echoic.channels.messages import (
     Register,
     Resolve,
     Resolved,
-    SinkHub,
     Step,
     Tune,
+    Turned,
     Unregister,
 )
 from echoic.channels.name_table import NameTable
@@ -67,7 +67,7 @@ class Manager:
                 channel = self.directory.get(name)
                 descriptor = channel.format.descriptor if channel.format is not None else b""
                 sources, lineage = sorted(self.directory.origins(name)), self.directory.lineage(name)
-                return Described(name, descriptor, sources, list(channel.sinks.values()), lineage)
+                return Described(name, descriptor, sources, list(channel.sinks.values()), lineage, channel.context)
             case Join(name, _, hub):
                 return Joined(self.directory.join_source(name, hub.address), self.directory.heard(name))
             case Derive(step, share):
@@ -89,16 +89,18 @@ class Manager:
             case _:
                 raise RefusedError(f"{type(message).__name__} is not a request")
 
-    def admit(self, name: str, sink: SinkHub, lineage: Sequence[Step], ask: Ask, answer: Answer) -> None:
+    def admit(self, join: Join, ask: Ask, answer: Answer) -> None:
         """Let a hub receive: `ask` every source's hub to send to it, and answer when all of them do.
 
         Raises:
             ChannelNotFoundError: There is no such channel here.
         """
-        directory = self.directory
-        self.adopt(lineage, sink.address, ask)
+        name, sink, directory = join.name, join.hub, self.directory
+        self.adopt(join.lineage, sink.address, ask)
         sources = directory.join_sink(name, sink)
-        waiting, silent, refusals = set(sources), list[str](), list[str]()
+        if join.instead and join.alone and join.instead in directory:
+            directory.leave_sink(join.instead, sink.address)  # whoever comes from here on sends only this
+        waiting, silent, refusals, turned = set(sources), list[str](), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:
             waiting.discard(source)
@@ -108,12 +110,15 @@ class Manager:
                 elif source in directory.origins(name):
                     problems = silent if reply.kind == UnreachableError.__name__ else refusals
                     problems.append(f"{source}: {reply.reason}")
+            elif isinstance(reply, Turned):
+                turned.append(reply.hub)
             if not waiting:
-                answer(_refusal(silent, refusals) or Joined([]))
+                answer(_refusal(silent, refusals) or Joined([], turned=tuple(turned)))
 
         if not sources:
             answer(Joined([]))
-        attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name))
+        instead = str(ChannelId(self.address, join.instead)) if join.instead else ""
+        attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name), instead, join.handle)
         for source in sources:
             ask(source, attach, partial(settled, source))
 

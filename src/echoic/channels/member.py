@@ -22,11 +22,14 @@ import msgspec
 from echoic.channels.fanout import Fanout
 from echoic.channels.identity import ChannelId
 from echoic.channels.messages import Bind, ChannelCounts, Gap, Placed, Role, SinkHub, Step
+from echoic.channels.turns import Turns
 from echoic.errors import ClosedError, MalformedFrameError
 from echoic.formats import Format
 
 if TYPE_CHECKING:
+    from echoic.channels.context import SourceContext
     from echoic.channels.derivation import Derivation
+    from echoic.channels.steering import Helm
 
 __all__ = ["CALL_HEADER", "EVENT_HEADER", "REPLY", "Call", "Member"]
 
@@ -84,12 +87,15 @@ class Member:
         "_placed",
         "bytes_in",
         "bytes_out",
+        "context",
+        "contexts",
         "derivations",
         "derived_here",
         "events_in",
         "events_out",
         "fanout",
         "format",
+        "helms",
         "id",
         "joined",
         "lineage",
@@ -104,6 +110,8 @@ class Member:
         "sink",
         "sources",
         "subscription",
+        "turns",
+        "withheld",
     )
 
     def __init__(self, id: ChannelId, number: int, format: Format | None) -> None:
@@ -126,7 +134,18 @@ class Member:
         self.origin: Derivation | None = None
         self.derivations: tuple[Derivation, ...] = ()
         self.derived_here = False
+        self.context: Format | None = None
+        self.contexts: dict[int, SourceContext] | None = None
+        self.helms: dict[int, Helm] | None = None
+        self.withheld = False
+        """Whether a sink is about to go over to this channel, but sources here have yet to turn."""
+        self.turns: Final = Turns()
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
+
+    @property
+    def heard_here(self) -> bool:
+        """Whether there are sinks here for the events of sources here."""
+        return self.sink is not None and not self.withheld
 
     def place(self, placed: Placed) -> None:
         """Note where the events of a source of another hub are derived, from a certain one on."""
@@ -176,7 +195,18 @@ class Member:
     def end(self, source: int) -> int:
         """Forget a source here; return its position."""
         self._began.pop(source, None)
+        if self.contexts is not None:
+            self.contexts.pop(source, None)
+        if self.helms is not None:
+            self.helms.pop(source, None)
         return self.sources.pop(source, 0)
+
+    def context_of(self, source: int) -> "SourceContext | None":
+        """Return what a source lets the code of others have; of a derived source, the one that it is derived from."""
+        if self.contexts is not None and source in self.contexts:
+            return self.contexts[source]
+        instances = list(self.origin.instances.values()) if self.origin is not None else []
+        return next((instance.context for instance in instances if instance.source == source), None)
 
     def owe(self, sink: SinkHub, since: dict[int, int] | None = None) -> None:
         """Note that a subscription counts from here on, even if its hub cannot be reached yet or was given up."""

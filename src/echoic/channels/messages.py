@@ -16,7 +16,13 @@ unknown or malformed one is refused by the decoder and nothing else is ever buil
                      Tune     -> Done               another parameter block (to the manager, and by it to the sources)
                      Save     -> Saved, Restore -> Done   the static variables of a derivation (to a source's hub)
                      Placed                         from event FIRST on, the events of my source are derived by you
+                     Turn                           from these events on, a sink gets another channel instead
                      Trouble                        a derivation was refused, has faulted or is suspended
+    proto-channels   Steer    -> Steered            start, stop or tune your sources (to the manager, and by it to them)
+    shared objects   Watch    -> Update             how is this object, and tell of its changes (to the master's hub)
+                     Write    -> Update             change fields of it
+                     Unwatch  -> Done
+                     Update                         it was changed, or is not shared any more (master's hub to watchers)
     names            Register -> Done, Resolve -> Resolved, Unregister -> Done
     looking around   Browse   -> Listing, Report -> Reported
     leaving          Farewell                       this hub ends; do not look for it
@@ -27,6 +33,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from echoic.channels.actions import Plain, Steering
 from echoic.errors import MalformedFrameError
 from echoic.wire import Buffer
 
@@ -67,10 +74,18 @@ __all__ = [
     "Saved",
     "SinkHub",
     "Slow",
+    "Steer",
+    "Steered",
     "Step",
     "Trouble",
     "Tune",
+    "Turn",
+    "Turned",
     "Unregister",
+    "Unwatch",
+    "Update",
+    "Watch",
+    "Write",
     "decode_message",
     "encode_message",
 ]
@@ -103,7 +118,7 @@ class Recipe(msgspec.Struct, frozen=True):
 
     parent: str
     code: str
-    spelling: Literal["ecode", "python"] = "ecode"
+    spelling: Literal["ecode", "python", "modulator"] = "ecode"
     output: bytes = b""
     """The descriptor of the type that comes out; empty for a filter."""
     params: bytes = b""
@@ -111,6 +126,10 @@ class Recipe(msgspec.Struct, frozen=True):
     ports: int = 0
     capacities: tuple[tuple[str, int], ...] = ()
     placement: Placement = "source"
+    parcel: bytes = b""
+    """A modulator, signed by whoever has written it, instead of code."""
+    identity: bytes = b""
+    """What equal modulators have in common, so that they share one channel."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -126,6 +145,8 @@ class Step(msgspec.Struct, frozen=True):
     version: int = 0
     port: int = 0
     input: bytes = b""
+    context: bytes = b""
+    """The descriptor of the context that sources of the parent have; empty if they have none."""
 
 
 class ChannelEntry(msgspec.Struct, frozen=True):
@@ -196,6 +217,8 @@ class Described(_Tagged, frozen=True):
     sources: list[str]
     sinks: list[SinkHub]
     lineage: tuple[Step, ...] = ()
+    context: bytes = b""
+    """The descriptor of the context that its sources have; empty if they have none."""
 
 
 class Join(_Tagged, frozen=True):
@@ -206,6 +229,12 @@ class Join(_Tagged, frozen=True):
     hub: SinkHub
     lineage: tuple[Step, ...] = ()
     """For a derived channel, which a manager that was started anew does not know."""
+    instead: str = ""
+    """A channel that a sink leaves for this one, each source between two events."""
+    handle: str = ""
+    """The name of that sink."""
+    alone: bool = True
+    """Whether nobody else in its hub listens to the channel that it leaves."""
 
 
 class Joined(_Tagged, frozen=True):
@@ -216,6 +245,8 @@ class Joined(_Tagged, frozen=True):
 
     sinks: list[SinkHub]
     heard: tuple[Step, ...] = ()
+    turned: tuple[str, ...] = ()
+    """For a sink that has left another channel: the hubs that tell, each by a `Turn`, what is still to come of that."""
 
 
 class Leave(_Tagged, frozen=True):
@@ -232,6 +263,10 @@ class Attach(_Tagged, frozen=True):
     channel: str
     sink: SinkHub
     lineage: tuple[Step, ...] = ()
+    instead: str = ""
+    """The id of a channel that a sink leaves for this one, each source between two events."""
+    handle: str = ""
+    """The name of that sink."""
 
 
 class Detach(_Tagged, frozen=True):
@@ -380,6 +415,24 @@ class Placed(_Tagged, frozen=True):
     here: bool
 
 
+class Turn(_Tagged, frozen=True):
+    """Say from which event of each source on a sink gets a channel's events no more, or again.
+
+    Sources of the sender that are not named turned before their first event.
+    """
+
+    number: int
+    handle: str
+    positions: dict[int, int]
+    taken: bool = False
+
+
+class Turned(_Tagged, frozen=True):
+    """A source's hub has let a sink go over to a channel, and has sent a `Turn` to tell so."""
+
+    hub: str
+
+
 class Trouble(_Tagged, frozen=True):
     """Tell those who hear a derived channel what is wrong with its derivation in one hub."""
 
@@ -388,6 +441,62 @@ class Trouble(_Tagged, frozen=True):
     text: str
     faults: int = 0
     suspended: bool = False
+
+
+class Watch(_Tagged, frozen=True):
+    """Ask the hub of a shared object's master for its values, from then on whenever they change.
+
+    Who watches already gets them once more.
+    """
+
+    object: str
+    format: bytes
+    """The descriptor of the type that the object is taken for; with another one it is refused."""
+
+
+class Unwatch(_Tagged, frozen=True):
+    """Ask to be told of a shared object no more."""
+
+    object: str
+
+
+class Write(_Tagged, frozen=True):
+    """Change fields of a shared object to what a record has in them.
+
+    The sender numbers its changes; one that is sent again is applied once.
+    """
+
+    object: str
+    number: int
+    token: int
+    """Of the format of the record."""
+    fields: tuple[str, ...]
+    values: bytes
+
+
+class Update(_Tagged, frozen=True):
+    """The values of a shared object, as one record, and the last change of the receiver that is in them."""
+
+    object: str
+    version: int
+    values: bytes
+    confirmed: int = 0
+    ended: bool = False
+    """Whether it is not shared any more."""
+
+
+class Steer(_Tagged, frozen=True):
+    """Ask the sources of a channel to do something: by its name to the manager, by its id to hubs with sources."""
+
+    channel: str
+    action: str
+    values: dict[str, Plain] = {}
+
+
+class Steered(_Tagged, frozen=True):
+    """What each source has made of it."""
+
+    answers: tuple[Steering, ...]
 
 
 class Farewell(_Tagged, frozen=True):
@@ -431,7 +540,15 @@ Message: TypeAlias = (
     | Saved
     | Restore
     | Placed
+    | Turn
+    | Turned
     | Trouble
+    | Steer
+    | Steered
+    | Watch
+    | Unwatch
+    | Write
+    | Update
     | Farewell
     | Done
     | Refused

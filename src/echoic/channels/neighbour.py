@@ -12,7 +12,7 @@ from typing import Final
 
 from echoic.channels.fanout import CreditMeter
 from echoic.channels.member import Member
-from echoic.channels.messages import Placed
+from echoic.channels.messages import Placed, Turn
 from echoic.channels.session import Session
 from echoic.formats import Registry
 
@@ -94,6 +94,13 @@ class Neighbour:
         if binding is not None and binding.member is not None and binding.member.lineage:
             binding.member.place(placed)
             self.bindings[placed.number] = binding.renewed()
+
+    def turn(self, turn: Turn) -> None:
+        """Note from which events on a sink has no part in a channel of this hub, or has again."""
+        binding = self.bindings.get(turn.number)
+        if binding is not None and binding.member is not None:
+            binding.member.turns.note(turn.handle, self.id, turn.positions, taken=turn.taken)
+            self.bindings[turn.number] = binding.renewed()
 
     def prefers(self, dialler: str) -> bool:
         """Whether a further connection, made by the hub `dialler`, takes the place of the one there is.

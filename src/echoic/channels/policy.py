@@ -20,6 +20,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     derive: bool = True
     """Whether others may derive from the sources here at all."""
+    steer: bool = True
+    """Whether others may use the controls that sources here offer."""
     derivations_max: Annotated[int, msgspec.Meta(ge=0)] = 256
     """How many derivations may be installed."""
     cost_max: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000

@@ -1,7 +1,7 @@
 """What the core knows of a modulator at work: it is given batches, and gives batches back.
 
-A modulator runs in the hub's own process or in another one that is confined (`echoic.eager`); the core does not care. It
-asks, the runner answers, and whoever runs foreign code for too long, or too much of it, is the runner's to stop.
+A modulator runs in the hub's own process or in another one that is confined (`echoic.eager`); the core does not care.
+It asks, the runner answers; foreign code that takes too long, or too much, is the runner's to stop.
 """
 
 from typing import Protocol
@@ -44,7 +44,7 @@ class Runner(Protocol):
         ...
 
     def work(self, source: int, batch: Batch | None, *, period: bool = False, ready: bool = True) -> Worked:
-        """Enqueue the events of a batch, let a period pass if one is over, and dequeue all there is if that can be sent.
+        """Enqueue the events of a batch, let a period pass if one is over, and dequeue all there is if it can be sent.
 
         Args:
             source: Whose events they are.

@@ -8,8 +8,9 @@ batch is converted to the channel's type first.
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from echoic.channels.context import check_contexts
 from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
 from echoic.channels.portions import portions
@@ -17,6 +18,9 @@ from echoic.ecode import Analysis, Kernel, Program, Signature, Spelling, analyse
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
 from echoic.wire import Batch
+
+if TYPE_CHECKING:
+    from echoic.channels.member import Member
 
 __all__ = ["Workshop", "signature_of"]
 
@@ -43,6 +47,7 @@ def signature_of(step: Step) -> Signature:
         native_format(recipe.params),
         recipe.ports,
         recipe.capacities,
+        native_format(step.context),
     )
 
 
@@ -70,12 +75,17 @@ def kernel_of(code: str, spelling: Spelling, signature: Signature) -> Kernel:
 class Workshop:
     """The code of a derivation, compiled for every layout in which events come."""
 
-    def __init__(self, step: Step, policy: Policy) -> None:
+    def __init__(self, step: Step, policy: Policy, parent: "Member | None" = None) -> None:
         """Compile for the channel's type as this machine lays it out.
+
+        Args:
+            step: What to compile.
+            policy: The limits of the hub.
+            parent: Whose sources it is to run in, None if it runs where events arrive.
 
         Raises:
             ECodeError: The code is wrong.
-            RefusedError: It may cost more than this hub allows.
+            RefusedError: It may cost more than this hub allows, or asks for a context that it cannot have.
         """
         recipe = step.recipe
         self.signature: Final = signature_of(step)
@@ -84,6 +94,7 @@ class Workshop:
             raise RefusedError(
                 f"one event may cost {self.analysis.cost} units, the limit here is {policy.cost_max} - at `{step.name}`"
             )
+        check_contexts(self.program, parent, step.name)
         self.statics: Final = bytes(self.program.initial_statics())
         self.main: Kernel = kernel_of(recipe.code, recipe.spelling, self.signature)
         self._kernels: dict[int, Kernel | None] = {self.signature.input.token: self.main}

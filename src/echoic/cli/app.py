@@ -32,6 +32,7 @@ app: Final = cyclopts.App(
 )
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
 ecode: Final = cyclopts.App("ecode", help="Check the code of derived channels.")
+keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say whose run here.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
 
 app.command("echoic.cli.demo:demo")
@@ -51,6 +52,12 @@ app.command("echoic.cli.doctor:doctor")
 app.command("echoic.cli.layout:layout")
 app.command(ecode)
 ecode.command("echoic.cli.ecode:check")
+app.command(keys)
+keys.command("echoic.cli.keys:new")
+keys.command("echoic.cli.keys:list_keys", name="list")
+keys.command("echoic.cli.keys:show")
+keys.command("echoic.cli.keys:trust")
+keys.command("echoic.cli.keys:distrust")
 app.command(names)
 names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
@@ -61,7 +68,7 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, names, fuzz):
+    for each in (app, ecode, keys, names, fuzz):
         each.resolved_commands()
 
 

@@ -1,1 +1,51 @@
 """Edge: runs code that others have written. Which part of a handler goes to the source, how, and where may it run?"""
+
+from echoic.eager.keys import SigningKey, TrustedKey, read_trust, sandboxed_keys, trusted_keys, verify, write_trust
+from echoic.eager.limits import Limits
+from echoic.eager.loading import Loaded, explain, load
+from echoic.eager.modulator import Demodulator, EcodeModulator, Modulator
+from echoic.eager.parcel import Parcel, SharedReference, pack, unpack
+from echoic.eager.services import Grant, Services
+from echoic.eager.shared_object import (
+    Replica,
+    SharedHost,
+    SharedObject,
+    attach,
+    copy_of,
+    encode_values,
+    notify,
+    record_class,
+    refresh,
+)
+
+__all__ = [
+    "Demodulator",
+    "EcodeModulator",
+    "Grant",
+    "Limits",
+    "Loaded",
+    "Modulator",
+    "Parcel",
+    "Replica",
+    "Services",
+    "SharedHost",
+    "SharedObject",
+    "SharedReference",
+    "SigningKey",
+    "TrustedKey",
+    "attach",
+    "copy_of",
+    "encode_values",
+    "explain",
+    "load",
+    "notify",
+    "pack",
+    "read_trust",
+    "record_class",
+    "refresh",
+    "sandboxed_keys",
+    "trusted_keys",
+    "unpack",
+    "verify",
+    "write_trust",
+]

@@ -2,7 +2,9 @@
 
 from echoic.ecode.analysis import Analysis, analyse
 from echoic.ecode.backends import compile_kernel
+from echoic.ecode.checking import check_context
 from echoic.ecode.compiling import check
+from echoic.ecode.context import CALLS_MAX, ContextUse
 from echoic.ecode.generated_python import compile_python
 from echoic.ecode.kernel import FAULTS_MAX, FUEL, Buffer, Fault, FaultKind, Kernel, Outcome
 from echoic.ecode.native import compile_native
@@ -12,11 +14,13 @@ from echoic.ecode.python_spelling import source_of
 
 __all__ = [
     "ARRAY_CAPACITY",
+    "CALLS_MAX",
     "FAULTS_MAX",
     "FUEL",
     "PORTS_MAX",
     "Analysis",
     "Buffer",
+    "ContextUse",
     "Fault",
     "FaultKind",
     "Kernel",
@@ -26,6 +30,7 @@ __all__ = [
     "Spelling",
     "analyse",
     "check",
+    "check_context",
     "compile_kernel",
     "compile_native",
     "compile_python",

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 import numpy
 
+from echoic.ecode.context import CALLS_MAX
 from echoic.ecode.program import Program
 
 __all__ = ["FAULTS_MAX", "FUEL", "TEXT_BYTES_PER_UNIT", "Buffer", "Fault", "FaultKind", "Kernel", "Outcome"]
@@ -34,6 +35,8 @@ class FaultKind(enum.IntEnum):
     LENGTH = 5
     TEXT = 6
     PORT = 7
+    CALLS = 8
+    FUNCTION = 9
 
     @property
     def text(self) -> str:
@@ -46,6 +49,8 @@ class FaultKind(enum.IntEnum):
             FaultKind.LENGTH: "an output array is longer than its capacity, or its length is negative",
             FaultKind.TEXT: "a text is longer than the char array it is assigned to",
             FaultKind.PORT: "there is no such output port",
+            FaultKind.CALLS: f"more than {CALLS_MAX} functions of the context are called",
+            FaultKind.FUNCTION: "a function of the source's context has failed",
         }[self]
 
 
@@ -103,7 +108,7 @@ class Kernel(Protocol):
                 Neither bounds nor records are trusted.
             count: How many there are.
             params: The parameter block, a whole record of the type of `params`; b"" if there is none.
-            statics: The block of statics of this source, which is changed.
+            statics: The block of statics of this source, with its context if the code names that; it is changed.
             fuel: What loops without a proved count may burn for one event.
             faults_max: After how many faults to stop.
             release: Whether other threads of Python may run meanwhile, where that is possible.

@@ -4,6 +4,8 @@
     transform   int f(input, output)      the output is sent unless 0 is returned
     router      either, with ports        the output port is returned; a negative number discards the event
 
+Any of them may read parameters, and the context of the source it runs in, and act on the latter (`context`).
+
 `Signature` are the types around the code, `Program` the code when it was found right for them.
 """
 
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy
 
+from echoic.ecode.context import ContextUse
 from echoic.ecode.typed import Block, Root, Variable
 from echoic.formats import NATIVE, Field, Format, Kind
 
@@ -30,9 +33,9 @@ PORTS_MAX: Final = 64
 class Signature:
     """The types that a program works on.
 
-    `output` and `params` are laid out for this machine; `input` may be of any, as long as its slots are spans. `ports`
-    is 0 unless the program is a router. `capacities` are the most steps that dynamic arrays of `output` may have, by
-    their dotted paths.
+    `output`, `params` and `context` are laid out for this machine; `input` may be of any, as long as its slots are
+    spans. `ports` is 0 unless the program is a router. `capacities` are the most steps that dynamic arrays of `output`
+    may have, by their dotted paths.
     """
 
     input: Format
@@ -40,10 +43,11 @@ class Signature:
     params: Format | None = None
     ports: int = 0
     capacities: tuple[tuple[str, int], ...] = ()
+    context: Format | None = None
 
     def root(self, name: Root) -> Format | None:
         """Return the type of a record by the name it has in the code."""
-        return {"input": self.input, "output": self.output, "param": self.params}[name]
+        return {"input": self.input, "output": self.output, "param": self.params, "context": self.context}[name]
 
     def capacity(self, path: tuple[str, ...]) -> int:
         """Return how many steps a dynamic array of `output` may have."""
@@ -67,11 +71,18 @@ class Program:
     """The fields that occur, by root and path."""
     nodes: int = field(default=0)
     """How large the tree is."""
+    context: ContextUse | None = None
+    """What it does with the context; None if it does not name it."""
+
+    @property
+    def block_bytes(self) -> int:
+        """The size of what a kernel may change: statics, and the context if the code names it."""
+        return self.static_bytes if self.context is None else self.context.end
 
     def initial_statics(self) -> bytearray:
-        """Return the block of statics as it is before the first event."""
+        """Return the block of statics as it is before the first event; a context in it is all zeros."""
         format = self.static_format()
-        block = bytearray(self.static_bytes)
+        block = bytearray(self.block_bytes)
         if format is not None:
             record = numpy.ndarray((), format.dtype, block)
             for variable, laid in zip(self.statics, format.fields, strict=True):

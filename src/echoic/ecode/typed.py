@@ -27,6 +27,7 @@ __all__ = [
     "Choose",
     "Compare",
     "Constant",
+    "ContextCall",
     "Continue",
     "Convert",
     "Declare",
@@ -64,7 +65,7 @@ __all__ = [
 Position: TypeAlias = tuple[int, int]
 """Line and column, both from 1."""
 
-Root: TypeAlias = Literal["input", "output", "param"]
+Root: TypeAlias = Literal["input", "output", "param", "context"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -426,6 +427,19 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ContextCall:
+    """`context.vent(0.5)`: writes down that a function of the source is to be called when the event's code has ended.
+
+    Arguments are of type FLOAT64. One call too many faults, after its arguments are evaluated.
+    """
+
+    function: int
+    """Its place in `ContextUse.functions`."""
+    arguments: tuple[Value, ...]
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class If:
     """`if (test) yes else no`."""
 
@@ -472,6 +486,8 @@ class Continue:
     at: Position
 
 
-Statement: TypeAlias = Block | Declare | Evaluate | AssignText | Resize | If | Loop | Return | Break | Continue
+Statement: TypeAlias = (
+    Block | Declare | Evaluate | AssignText | Resize | ContextCall | If | Loop | Return | Break | Continue
+)
 
 NODES_MAX: Final = 2000

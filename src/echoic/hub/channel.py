@@ -1,15 +1,19 @@
 """A channel, as a program holds it: open sources, subscribe, iterate."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, overload
 
-from echoic.channels import ChannelCounts, ChannelId, Gap, Step, Trouble
+from echoic.channels import ChannelCounts, ChannelId, Gap, Plain, Steering, Step, Trouble
+from echoic.eager import Demodulator, EcodeModulator, Modulator, SharedObject
 from echoic.errors import FormatError, LocalError
-from echoic.formats import Format
+from echoic.formats import Format, Record
+from echoic.hub.context import Context
 from echoic.hub.derived import DerivationHandle, Parameters, Terms, derive_steps
+from echoic.hub.eager_sink import EagerSink, Wishes
 from echoic.hub.endpoints import Endpoints
-from echoic.hub.outbound import Source, SourceState
+from echoic.hub.outbound import Delegate, Offer, Source, SourceState
 from echoic.hub.sink import Events, Handler, Sink, check_slow
+from echoic.hub.steering import Controls, SourceHelm, steer_channel
 
 if TYPE_CHECKING:
     from echoic.hub.flusher import Flusher
@@ -22,6 +26,12 @@ class Opener(Protocol):
 
     def derived(self, parent: "Channel", step: Step, terms: Terms) -> "Channel":
         """Return a channel that is derived from another."""
+
+    def modulated(self, parent: "Channel", modulator: Modulator, *, share: bool) -> Step:
+        """Have the derived channel of a modulator entered."""
+
+    def share(self, shared: SharedObject) -> object:
+        """Make this hub the place of a shared object's master copy, unless it has one already."""
 
 
 class Channel:
@@ -68,19 +78,45 @@ class Channel:
         """The type in which the program has opened the channel, None if it named none."""
         return self._declared
 
-    def source(self, declared: object | None = None, *, resume: SourceState | None = None) -> Source:
+    def source(
+        self,
+        declared: object | None = None,
+        *,
+        resume: SourceState | None = None,
+        delegate: Delegate | None = None,
+        context: Context | None = None,
+        controls: Controls | None = None,
+    ) -> Source:
         """Open a source. Once this returns, every hub that has sinks will be sent its events.
 
         Args:
             declared: The type of its events, which may have more fields than the channel's.
             resume: A source that was frozen, perhaps in another process; it goes on here.
+            delegate: Called with the name of a service that a modulator requires and the hub does not have; returns
+                an object whose public methods the modulator may call, or None.
+            context: The values and functions that code of others may use inside of it; of the channel's context type.
+            controls: What sinks may ask it to do by `steer`, and whom to tell whether anybody listens.
 
         Raises:
             FormatError: The channel is untyped and no type was given.
-            IncompatibleTypesError: Its events cannot be received as the channel's type.
+            IncompatibleTypesError: Its events cannot be received as the channel's type, or the context has another.
             UnreachableError: The channel's manager does not answer.
         """
-        return Source(self, declared, self._flusher, resume)
+        offer = Offer(delegate, context, SourceHelm(controls, self.endpoints.switchboard) if controls else None)
+        return Source(self, declared, self._flusher, resume, offer)
+
+    def steer(self, action: str, /, **values: Plain) -> list[Steering]:
+        """Ask every source of the channel to `start`, `stop` or `tune` the generation of events; return their answers.
+
+        Of a derived channel, the sources of what it is derived from are asked. Values go to the sources' controls as
+        named arguments.
+
+        Raises:
+            LocalError: Values are too many, too large, or neither numbers, texts nor truths.
+            RefusedError: No source takes it; the message says why.
+            UnreachableError: The channel's manager does not answer.
+        """
+        return steer_channel(self.endpoints.switchboard, ChannelId.parse(self.id), action, values)
 
     def derive(
         self,
@@ -139,6 +175,49 @@ class Channel:
             raise LocalError(f"a router needs at least one port, got {ports}")
         return self._derive(code, Terms(output, params, ports, capacities or {}, placement, name, share), on_trouble)
 
+    def modulate(
+        self, modulator: Modulator, *, share: bool = True, on_trouble: Callable[[Trouble], object] | None = None
+    ) -> "Channel":
+        """Return the channel of what a modulator makes of this one's events, inside every source, present and future.
+
+        Nothing runs before somebody subscribes to it. Those who name equal modulators share it.
+
+        Args:
+            modulator: What is sent into the sources, with the state that it has at this moment.
+            share: Whether the channel may be that of an equal modulator.
+            on_trouble: Called when the modulator fails at a source, or is stopped or refused there.
+
+        Raises:
+            LocalError: The modulator cannot be shipped; the message says why.
+            FormatError: The channel has no type.
+            EchoicError: The channel's manager refuses, or does not answer.
+        """
+        if isinstance(modulator, EcodeModulator):
+            return self._derive_bound(modulator, share, on_trouble)
+        step = self._opener.modulated(self, modulator, share=share)
+        made = self._opener.derived(self, step, Terms(modulator.output, share=share))
+        made.tend(on_trouble=on_trouble)
+        return made
+
+    def modulate_for(self, modulator: Modulator | None, wishes: Wishes) -> "Channel":
+        """Return the channel that an eager handler subscribes to: this one, if nothing is to run inside the sources."""
+        if modulator is None:
+            return self
+        return self.modulate(modulator, share=wishes.share, on_trouble=wishes.on_trouble)
+
+    def _derive_bound(
+        self, modulator: EcodeModulator, share: bool, on_trouble: Callable[[Trouble], object] | None
+    ) -> "Channel":
+        """Derive with the code of a modulator; the fields of a shared object are its parameters from then on."""
+        shared = modulator.params if isinstance(modulator.params, SharedObject) else None
+        params = shared.snapshot() if shared is not None else modulator.params
+        terms = Terms(modulator.output, params, 0, modulator.capacities, "source", "", share and shared is None)
+        made = self._derive(modulator.code, terms, on_trouble)[0]
+        if shared is not None:
+            self._opener.share(shared)
+            shared.on_change(lambda changed: made.params.update(**_fields_of(changed.snapshot())))
+        return made
+
     @property
     def derivation(self) -> DerivationHandle | None:
         """What the channel is derived by, and how that fares; None if it is not derived."""
@@ -157,6 +236,7 @@ class Channel:
             raise LocalError(f"channel `{self.name}` has no parameters")
         return self._params
 
+    @overload
     def subscribe(
         self,
         handler: Handler,
@@ -167,8 +247,44 @@ class Channel:
         thread: bool = False,
         narrow: bool = False,
         paused: bool = False,
+        modulator: None = None,
+        demodulator: None = None,
         on_gap: Callable[[Gap], object] | None = None,
-    ) -> Sink:
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> Sink: ...
+
+    @overload
+    def subscribe(
+        self,
+        handler: Handler,
+        declared: object | None = None,
+        *,
+        batch: bool = False,
+        slow: str = "block",
+        thread: bool = False,
+        narrow: bool = False,
+        paused: bool = False,
+        modulator: Modulator | None = None,
+        demodulator: Demodulator | None = None,
+        on_gap: Callable[[Gap], object] | None = None,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> EagerSink: ...
+
+    def subscribe(  # noqa: PLR0913 - every one has a default, and is named by the caller
+        self,
+        handler: Handler,
+        declared: object | None = None,
+        *,
+        batch: bool = False,
+        slow: str = "block",
+        thread: bool = False,
+        narrow: bool = False,
+        paused: bool = False,
+        modulator: Modulator | None = None,
+        demodulator: Demodulator | None = None,
+        on_gap: Callable[[Gap], object] | None = None,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> Sink | EagerSink:
         """Call a handler for every event, from now on. Once this returns, every source sends to it.
 
         Args:
@@ -181,12 +297,21 @@ class Channel:
             thread: Run the handler in a thread of its own.
             narrow: Accept narrower numbers than are sent; they saturate.
             paused: Gather events until `Sink.resume` tells where a sink that moves here has stopped. Implies `thread`.
+            modulator: The half of an eager handler that is sent into every source, and decides what comes of its
+                events. The subscription can then be `reset` to another pair. Implies `thread`.
+            demodulator: The half that stays here: events pass it before they reach the handler.
             on_gap: Called with each gap: which events of which source will not arrive, and why.
+            on_trouble: Called when the modulator fails at a source, or is stopped or refused there.
 
         Raises:
             IncompatibleTypesError: The channel's events cannot be received as `declared`.
             UnreachableError: The channel's manager does not answer.
         """
+        if modulator is not None or demodulator is not None:
+            if batch or paused:
+                raise LocalError("an eager handler takes events one by one, and cannot be paused: leave `batch` out")
+            wishes = Wishes(declared, slow=slow, narrow=narrow, on_gap=on_gap, on_trouble=on_trouble)
+            return EagerSink(self, handler, modulator, demodulator, wishes)
         rule = check_slow(slow)
         sink = Sink(
             self.endpoints,
@@ -235,7 +360,9 @@ class Channel:
         self, code: str | Callable[..., object], terms: Terms, on_trouble: Callable[[Trouble], object] | None
     ) -> "tuple[Channel, ...]":
         ends = self.endpoints
-        steps = derive_steps(ends.switchboard, ChannelId.parse(self.id), self.format, code, terms)
+        steps = derive_steps(
+            ends.switchboard, ChannelId.parse(self.id), self.format, code, terms, ends.member.context
+        )
         made = tuple(self._opener.derived(self, step, terms) for step in steps)
         for channel in made:
             channel.tend(terms.params, on_trouble)
@@ -255,3 +382,7 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"<Channel {self.id}: {self.format.name if self.format else 'untyped'}>"
+
+
+def _fields_of(record: Record) -> dict[str, object]:
+    return {field.name: getattr(record, field.name) for field in Format.of(type(record)).fields}

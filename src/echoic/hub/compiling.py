@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from echoic.channels import Derivation, Workshop, build, compiled
+from echoic.channels import Derivation, Modulation, Workshop, build, compiled
 from echoic.errors import EchoicError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Compiler:
         if derivation is None:
             _refine(self._unrefined.pop())
             return True
-        built = build(derivation)
+        built = self._switchboard.prepare(derivation) if isinstance(derivation, Modulation) else build(derivation)
         self._switchboard.do(lambda core: compiled(core, derivation, built))
         if isinstance(built, Workshop) and built.heavy:
             self._unrefined = [

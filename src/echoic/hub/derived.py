@@ -30,6 +30,7 @@ from echoic.channels import (
     Step,
     Tune,
 )
+from echoic.eager import Modulator, SigningKey, pack
 from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
 from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
@@ -38,7 +39,7 @@ from echoic.wire import Batch
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["DerivationHandle", "Parameters", "Terms", "derive_steps"]
+__all__ = ["DerivationHandle", "Parameters", "Terms", "derive_steps", "modulate_step"]
 
 PLACEMENTS: Final = ("source", "sink", "auto")
 CHANGES_MAX: Final = 100
@@ -63,6 +64,7 @@ def derive_steps(
     format: Format | None,
     code: str | Callable[..., object],
     terms: Terms,
+    context: Format | None = None,
 ) -> tuple[Step, ...]:
     """Check a derivation, and have the parent's manager enter it.
 
@@ -80,11 +82,13 @@ def derive_steps(
     made = Format.of(terms.output) if terms.output is not None else None
     block = parameter_format(terms.params) if terms.params is not None else None
     capacities = tuple(sorted(terms.capacities.items()))
-    check(
+    program = check(
         text,
-        Signature(format.on(NATIVE), made and made.on(NATIVE), block, terms.ports, capacities),
+        Signature(format.on(NATIVE), made and made.on(NATIVE), block, terms.ports, capacities, context),
         spelling=spelling,
     )
+    if program.context is not None and terms.placement == "sink":
+        raise LocalError("code that names `context` runs at the source, got the placement 'sink'")
     recipe = Recipe(
         parent.name,
         text,
@@ -93,7 +97,7 @@ def derive_steps(
         block.descriptor if block is not None else b"",
         terms.ports,
         capacities,
-        terms.placement,  # type: ignore[arg-type] # it is one of them
+        terms.placement if program.context is None else "source",  # type: ignore[arg-type] # it is one of them
     )
     values = encode_block(terms.params, block) if block is not None else b""
     step = Step("", terms.name, recipe, values)
@@ -101,6 +105,33 @@ def derive_steps(
     if len(steps) != (terms.ports or 1):
         raise RefusedError(f"the manager has entered {len(steps)} channels, expected {terms.ports or 1}")
     return steps
+
+
+def modulate_step(
+    switchboard: "Switchboard",
+    parent: ChannelId,
+    format: Format | None,
+    modulator: Modulator,
+    key: SigningKey,
+    *,
+    share: bool,
+) -> Step:
+    """Pack a modulator, and have the parent's manager enter its derived channel.
+
+    Raises:
+        LocalError: It cannot be shipped.
+        FormatError: The parent has no type.
+        EchoicError: The manager refuses, or cannot be reached.
+    """
+    if format is None:
+        raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
+    parcel, identity = pack(modulator, parent.name, format, key)
+    made = Format.of(modulator.output).descriptor if modulator.output is not None else b""
+    recipe = Recipe(parent.name, "", "modulator", made, parcel=parcel, identity=identity)
+    steps = switchboard.ask(parent.address, Derive(Step("", "", recipe), share), DerivedAs).steps
+    if len(steps) != 1:
+        raise RefusedError(f"the manager has entered {len(steps)} channels, expected 1")
+    return steps[0]
 
 
 def encode_block(values: object, format: Format) -> bytes:

@@ -7,7 +7,7 @@ lock that the source holds meanwhile; the switchboard's is taken once, for what 
 import time
 from typing import TYPE_CHECKING
 
-from echoic.channels import Call, Member, Share, derive
+from echoic.channels import Call, Member, Share, derive, stir
 from echoic.ecode import Buffer
 from echoic.formats import Format
 from echoic.wire import Batch
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints, Pending
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["call_derived", "deliver_share", "submit_derived", "turn_away"]
+__all__ = ["call_derived", "deliver_share", "stir_derived", "submit_derived", "turn_away"]
 
 
 def submit_derived(
@@ -34,10 +34,25 @@ def submit_derived(
     """
     if batch.count > 1 and turn_away(switchboard, member, source, batch.format, batch.records, batch.count):
         return []
-    if not switchboard.has_room(member, wait=wait):
+    if not switchboard.begin_deriving(member, wait=wait):
         return None
-    shares = derive(member, source, batch, time.perf_counter_ns)
-    firsts = switchboard.submit_shares(member, source, batch, shares, pump=wait)
+    shares: list[Share] = []
+    try:
+        shares = derive(member, source, batch, time.perf_counter_ns)
+    finally:
+        firsts = switchboard.submit_shares(member, source, batch, shares, pump=wait)
+    return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
+
+
+def stir_derived(switchboard: "Switchboard", member: Member, source: int) -> list[tuple[Share, int]]:
+    """Send what modulators hold back or have made meanwhile; return what sinks here want, as `submit_derived` does."""
+    if not switchboard.begin_deriving(member, wait=False):
+        return []
+    clock, shares = time.perf_counter_ns, list[Share]()
+    try:
+        shares = stir(member, source, clock(), lambda share: derive(share.member, share.source, share.batch, clock))
+    finally:
+        firsts = switchboard.submit_shares(member, source, None, shares, pump=True)
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
 
 
@@ -92,7 +107,7 @@ def deliver_share(switchboard: "Switchboard", share: Share, first: int) -> "list
 
 
 def _heard_here(share: Share) -> bool:
-    return share.local and share.member.sink is not None
+    return share.local and share.member.heard_here
 
 
 def _nothing(member: Member, source: int) -> list[Share]:

@@ -11,7 +11,20 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from echoic.channels import Concentrator, Delivery, Gap, Joined, Member, SinkHub, Trouble, forget_source, ignore
+from echoic.channels import (
+    Concentrator,
+    Delivery,
+    Gap,
+    Helm,
+    Joined,
+    Member,
+    Message,
+    SinkHub,
+    SourceContext,
+    Trouble,
+    forget_source,
+    ignore,
+)
 from echoic.errors import EchoicError
 from echoic.hub.derived_here import DerivationHere
 from echoic.hub.sink import RAISED, Arrival, Sink
@@ -84,7 +97,9 @@ class Endpoints:
         self._underivable = False
         self._lock = threading.Lock()
 
-    def add_source(self, source: int, position: int = 0) -> None:
+    def add_source(
+        self, source: int, position: int = 0, context: SourceContext | None = None, helm: Helm | None = None
+    ) -> None:
         """Take part with a source; return when every hub with sinks will be sent its events.
 
         Raises:
@@ -93,7 +108,12 @@ class Endpoints:
         member = self.member
         with self.switchboard.lock:
             member.sources[source] = position
+            if context is not None:
+                member.contexts = {**(member.contexts or {}), source: context}
+            if helm is not None:
+                member.helms = {**(member.helms or {}), source: helm}
             known = len(member.sources) > 1 and "source" in member.joined and member.origin is None
+            known = known and context is None  # of which code may have been waiting that other sources have refused
         if not known:
             try:
                 self.switchboard.wait_for(
@@ -119,23 +139,54 @@ class Endpoints:
 
         return self.switchboard.do(leave)
 
-    def add_sink(self, sink: Sink) -> None:
+    def add_sink(self, sink: Sink, former: "Endpoints | None" = None) -> None:
         """Take part with a sink; return when every source sends to it.
 
+        Args:
+            sink: Whose handler is to be called.
+            former: The ends of a channel that it leaves for this one, where it has the same name.
+
         Raises:
-            EchoicError: The manager does not know the channel, or cannot be reached.
+            EchoicError: The manager does not know the channel, or cannot be reached, or a source refuses.
         """
+        member = self.member
+        with self._lock, self.switchboard.lock:
+            if former is not None and former is not self:
+                member.turns.expect(sink.handle)
+                member.withheld = not self.sinks
         with self._lock:
             self.sinks = (*self.sinks, sink)
             self.switchboard.close_arrivals()
-            self.member.sink = self._wish()
+            member.sink = self._wish()
         try:
-            self.switchboard.wait_for(
-                self.member.manager, lambda core, answer: core.join(self.member, "sink", answer), Joined
-            )
+            self._join(sink, former)
         except Exception:
             sink.close()
             raise
+
+    def take_back(self, sink: Sink, former: "Endpoints") -> None:
+        """Let a sink that is still here return from a channel to which not every source could send it.
+
+        Raises:
+            EchoicError: The manager cannot be reached.
+        """
+        self._join(sink, former)
+
+    def replace_sink(self, former: Sink, sink: Sink) -> None:
+        """Put another sink in the place of one of this channel, between two batches."""
+        with self._lock:
+            self.sinks = tuple(sink if other is former else other for other in self.sinks)
+            self.switchboard.close_arrivals()
+            self.member.sink = self._wish()
+
+    def _join(self, sink: Sink, former: "Endpoints | None") -> None:
+        instead = former.member.name if former is not None else ""
+        alone = former is None or all(other.handle == sink.handle for other in former.sinks)
+
+        def join(core: Concentrator, answer: "Callable[[Message], None]") -> None:
+            core.join(self.member, "sink", answer, instead=instead, handle=sink.handle, alone=alone)
+
+        self.switchboard.wait_for(self.member.manager, join, Joined)
 
     def remove_sink(self, sink: Sink) -> None:
         """Take no more part with a sink."""
@@ -147,6 +198,8 @@ class Endpoints:
             self.switchboard.close_arrivals()
 
         def leave(core: Concentrator) -> None:
+            member.turns.forget(sink.handle)
+            member.withheld = False
             if self.sinks:  # looked at here and not before: another may have come meanwhile
                 member.sink = self._wish()
                 core.join(member, "sink", ignore)
@@ -167,6 +220,8 @@ class Endpoints:
         None means that some sinks will be done with them later, and the sender is told then.
         """
         sinks, batch = self.sinks, delivery.batch
+        if self.member.turns:
+            sinks = self._taking(delivery.hub, delivery.source, delivery.first)
         if delivery.raw:
             batch = self._derived(delivery)
         if len(sinks) == 1 and not sinks[0].queued:
@@ -222,6 +277,8 @@ class Endpoints:
             declared: The type of the event.
         """
         sinks = self.sinks
+        if self.member.turns:
+            sinks = self._taking(self.switchboard.core.id, source, first)
         pending = Pending(len(sinks) + 1)
         for sink in sinks:
             if event is not None and sink.takes_objects_of(type(event)):
@@ -236,6 +293,12 @@ class Endpoints:
                 pending.done(sink.name, sink.run(batch))
         pending.done("", "")
         return pending
+
+    def _taking(self, hub: str, source: int, first: int) -> tuple[Sink, ...]:
+        """Return the sinks that take an event, while some of them go over to another channel, or come from one."""
+        with self.switchboard.lock:
+            turns = self.member.turns
+            return tuple(sink for sink in self.sinks if turns.takes(sink.handle, hub, source, first))
 
     def missed(self, gap: Gap) -> None:
         """Tell the sinks here about events that were not sent."""

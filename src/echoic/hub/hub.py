@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -34,16 +34,20 @@ from echoic.channels import (
     Resolve,
     Resolved,
     SessionStatistics,
+    SharedPolicy,
     Step,
     ignore,
 )
+from echoic.eager import Modulator, SharedObject, SigningKey
 from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
-from echoic.formats import Format, match
+from echoic.formats import NATIVE, Format, match
 from echoic.hub.channel import Channel
-from echoic.hub.derived import Terms
+from echoic.hub.context import context_descriptor
+from echoic.hub.derived import Terms, modulate_step
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher, send_held
 from echoic.hub.inbound import Inbound
+from echoic.hub.operating import Operating
 from echoic.hub.switchboard import Switchboard
 from echoic.links import Identity, is_loopback, parse_address
 
@@ -83,7 +87,7 @@ class Hub:
     everything made of it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every one has a default, and is named by the caller
         self,
         listen: str = "127.0.0.1:0",
         *,
@@ -94,6 +98,8 @@ class Hub:
         insecure: bool = False,
         switch_interval: float | None = None,
         policy: Policy | None = None,
+        key: SigningKey | None = None,
+        services: Mapping[str, object] | None = None,
     ) -> None:
         """Start listening.
 
@@ -108,6 +114,10 @@ class Hub:
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
                 takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
             policy: What others may run inside the sources here; derivations within limits if nothing is said.
+            key: Signs the modulators that this hub sends to others, who run them if they trust it. One is made up for
+                the life of this hub otherwise, which is enough for sources of its own.
+            services: What modulators inside the sources here may ask for, by name: objects whose public methods they
+                may call.
 
         Raises:
             AddressError: `listen` is not an address.
@@ -127,39 +137,42 @@ class Hub:
             parse_address(server)
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
-        self._inbound = Inbound(self._endpoints, self._flusher)
+        self._sources: set[Source] = set()
+        self._operating = Operating(key or SigningKey.generate(), services or {}, self._sources)
+        self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
         self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
         self.address: Final = self._switchboard.address
-        self._sources: set[Source] = set()
         self._closed = False
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
 
-    def create(self, name: str, declared: object | None = None) -> Channel:
+    def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.
 
         Args:
             name: Its name, unique in this hub and at the name servers.
             declared: The type of its events; None for a channel whose sources declare theirs.
+            context: The type of the values that its sources let others see of themselves (`echoic.Context`).
 
         Raises:
             AddressError: This cannot be a name.
             ChannelExistsError: The name is taken.
-            FormatError: `declared` is not an event type.
+            FormatError: `declared` is not an event type, or `context` has more than numbers.
             UnreachableError: No name server answers.
         """
         self._check_open()
         format = None if declared is None else Format.of(declared)
+        visible = context_descriptor(context)
         id = ChannelId(self.address, name)
         board = self._switchboard
-        board.do(lambda core: core.manager.directory.create(name, format))
+        board.do(lambda core: core.manager.directory.create(name, format, visible))
         try:
             self._register(id)
         except EchoicError:
             self.remove(name)
             raise
-        return self._channel(id, declared, format)
+        return self._channel(id, declared, format, context=visible)
 
     def open(self, channel: str, declared: object | None = None) -> Channel:
         """Open a channel by its id, or by its name in this hub or at a name server.
@@ -180,7 +193,7 @@ class Hub:
         format = Format.from_descriptor(described.descriptor) if described.descriptor else None
         if declared is not None and format is not None:
             match(format, Format.of(declared))
-        opened = self._channel(id, declared, format, described.lineage)
+        opened = self._channel(id, declared, format, described.lineage, described.context)
         opened.tend()
         return opened
 
@@ -189,10 +202,32 @@ class Hub:
         id = ChannelId(ChannelId.parse(parent.id).address, step.name)
         format = Format.from_descriptor(step.recipe.output or step.input)
         declared = terms.output if terms.output is not None else parent.own_type
-        channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step))
+        channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step), step.context)
         if terms.name:
             self._register(id)
         return channel
+
+    def share(self, shared: SharedObject, policy: SharedPolicy = "prompt") -> None:
+        """Make this hub the place of an object's master copy; done by itself when a modulator that has it is sent.
+
+        Args:
+            shared: The object; it is changed by assignment and `publish`, here and at every copy.
+            policy: Tell the copies of each change at once ("prompt"), or of many together some times a second ("lazy").
+
+        Raises:
+            ClosedError: The hub was closed.
+            EncodeError: A value does not fit its field, or all together have too many bytes.
+            LimitExceededError: There are too many objects.
+            LocalError: It is shared by another hub, or there is no such policy.
+        """
+        self._switchboard.shared_objects.share(shared, policy)
+
+    def modulated(self, parent: Channel, modulator: Modulator, *, share: bool) -> Step:
+        """Have the derived channel of a modulator entered; its shared objects have their master copies here."""
+        for shared in modulator.shared_objects():
+            self.share(shared)
+        board, id = self._switchboard, ChannelId.parse(parent.id)
+        return modulate_step(board, id, parent.format, modulator, self._operating.key, share=share)
 
     def describe(self, channel: str) -> Described:
         """Return a channel's type and members, as its manager knows them.
@@ -275,6 +310,7 @@ class Hub:
         while any(link.connection for link in board.links()) and time.monotonic() < heard:
             time.sleep(0.001)
         board.close()
+        board.shared_objects.close()
         self._flusher.close()
 
     def __enter__(self) -> Self:
@@ -349,7 +385,12 @@ class Hub:
         raise UnreachableError(f"{_no_name_server(problems)}, or open the channel by its id")
 
     def _channel(
-        self, id: ChannelId, declared: object | None, format: Format | None, lineage: tuple[Step, ...] = ()
+        self,
+        id: ChannelId,
+        declared: object | None,
+        format: Format | None,
+        lineage: tuple[Step, ...] = (),
+        context: bytes = b"",
     ) -> Channel:
         with self._lock:
             endpoints = self._endpoints.get(str(id))
@@ -358,6 +399,7 @@ class Hub:
                 endpoints = self._endpoints[member.id] = Endpoints(member, self._switchboard)
             endpoints.member.format = format  # it may have been removed and created anew
             endpoints.member.lineage = lineage
+            endpoints.member.context = Format.from_descriptor(context).on(NATIVE) if context else None
         return Channel(endpoints, declared, self._flusher, self._sources, self)
 
     def __repr__(self) -> str:

@@ -9,14 +9,15 @@ A handler runs in the thread that read the frame; for a synchronous event the an
 
 from typing import TYPE_CHECKING
 
-from echoic.channels import Delivery, Ended, Missed, Troubled
+from echoic.channels import Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from echoic.hub.endpoints import Endpoints
     from echoic.hub.flusher import Flusher
     from echoic.hub.link import Link
+    from echoic.hub.operating import Operating
 
 __all__ = ["Inbound"]
 
@@ -24,9 +25,10 @@ __all__ = ["Inbound"]
 class Inbound:
     """Hands what arrives to the ends of the channel that it is about."""
 
-    def __init__(self, endpoints: "Mapping[str, Endpoints]", flusher: "Flusher") -> None:
+    def __init__(self, endpoints: "Mapping[str, Endpoints]", flusher: "Flusher", operating: "Operating") -> None:
         self._endpoints = endpoints
         self._flusher = flusher
+        self._operating = operating
 
     def deliver(self, delivery: Delivery) -> dict[str, str] | None:
         """Hand events to the sinks of a channel here; return who failed, None when some are not done with them yet."""
@@ -47,6 +49,14 @@ class Inbound:
     def ends_of(self, channel: str) -> "Endpoints | None":
         """Return the ends of a channel here."""
         return self._endpoints.get(channel)
+
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """Return what runs a modulator here, or why that cannot be."""
+        return self._operating.prepare(modulation)
+
+    def drain(self, modulation: Modulation, then: "Callable[[], None]") -> None:
+        """Send what a modulator holds back, then go on."""
+        self._operating.drain(modulation, then)
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

@@ -16,16 +16,16 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
 from echoic.channels import RECORD_BYTES_MAX, Call, CallLane, Share, SourceRun, split
-from echoic.errors import ClosedError, DeliveryError, EncodeError, LocalError
+from echoic.errors import ClosedError, DeliveryError, EncodeError, IncompatibleTypesError, LocalError
 from echoic.formats import Format, bind, match
-from echoic.hub.deriving import call_derived, deliver_share, submit_derived, turn_away
+from echoic.hub.deriving import call_derived, deliver_share, stir_derived, submit_derived, turn_away
 from echoic.hub.errands import inside_handler
 from echoic.wire import Batch, encoder_of
 from echoic.wire.bounds import bounds_of
@@ -33,11 +33,15 @@ from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
+    from echoic.hub.context import Context
     from echoic.hub.endpoints import Endpoints, Pending
     from echoic.hub.flusher import Flusher
     from echoic.hub.link import Link
+    from echoic.hub.steering import SourceHelm
 
-__all__ = ["Source", "SourceState", "SourceStatistics"]
+__all__ = ["Delegate", "Offer", "Source", "SourceState", "SourceStatistics"]
+
+Delegate: TypeAlias = Callable[[str], object | None]
 
 RUN_BYTES: Final = 48 * 1024
 TEXT_BYTES_GUESS: Final = 32
@@ -62,27 +66,49 @@ class SourceState(msgspec.Struct, frozen=True):
     position: int
 
 
+class Offer(NamedTuple):
+    """What a source has for the code of others, and for those who steer it."""
+
+    delegate: Delegate | None = None
+    context: "Context | None" = None
+    helm: "SourceHelm | None" = None
+
+
+NOTHING: Final = Offer()
+
+
 class Source:
     """One producer of a channel's events. Every sink sees its events in the order in which they were submitted."""
 
     def __init__(
-        self, channel: "Channel", declared: object | None, flusher: "Flusher", state: SourceState | None
+        self,
+        channel: "Channel",
+        declared: object | None,
+        flusher: "Flusher",
+        state: SourceState | None,
+        offer: Offer = NOTHING,
     ) -> None:
         """Open a source.
 
         Raises:
             FormatError: No type is known, neither the channel's nor the source's own.
-            IncompatibleTypesError: Its events cannot be received as the channel's type.
+            IncompatibleTypesError: Its events cannot be received as the channel's type, or its context is another.
             EchoicError: The manager does not know the channel, or cannot be reached.
         """
         self._endpoints = channel.endpoints
         self._member = channel.endpoints.member
         self._switchboard = channel.endpoints.switchboard
         self._flusher = flusher
+        self._offer = offer
         self._declared = declared if declared is not None else channel.declared
         self.format: Final = bind(self._declared).format
         if self._member.format is not None:
             match(self.format, self._member.format)
+        expected, context = self._member.context, offer.context
+        if context is not None and expected is not None and context.format.layout != expected.layout:
+            raise IncompatibleTypesError(
+                f"the context is a `{context.format.name}`, expected the channel's `{expected.name}`"
+            )
         self.id: Final = state.source if state is not None else secrets.randbits(63)
         kind = self._declared if isinstance(self._declared, type) else object
         self._encode = encoder_of(self.format).single(kind)
@@ -97,9 +123,12 @@ class Source:
         self._armed = False
         self._batches = 0
         self._closed = False
-        self._endpoints.add_source(self.id, state.position if state is not None else 0)
+        position = state.position if state is not None else 0
+        self._endpoints.add_source(self.id, position, context, offer.helm)
         self._open = channel.sources
         self._open.add(self)
+        if offer.helm is not None:
+            offer.helm.watch(lambda: None if self._closed else self.heard)
 
     def submit(self, event: object) -> None:
         """Give an event to every sink of the channel, and do not wait for them.
@@ -235,6 +264,23 @@ class Source:
         return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
 
     @property
+    def context(self) -> "Context":
+        """What it lets others see of the program.
+
+        Raises:
+            LocalError: It was opened without a context.
+        """
+        if self._offer.context is None:
+            raise LocalError(f"this source of `{self._member.name}` has no context")
+        return self._offer.context
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens to its events, or to what is derived from them."""
+        member = self._member
+        return not self._closed and bool(self._endpoints.sinks or member.fanout.targets or member.derivations)
+
+    @property
     def gathered(self) -> int:
         """How many events have gathered."""
         return len(self._run)
@@ -353,13 +399,31 @@ class Source:
         """
         member = self._member
         if not member.derivations:
-            return self._switchboard.submit(member, self.id, batch, wait=wait)
+            sent = self._switchboard.submit(member, self.id, batch, wait=wait)
+            if sent is not None:
+                return sent
         here = submit_derived(self._switchboard, member, self.id, batch, wait=wait)
         if here:
-            self._derived.extend(here)
-            if self._in_turn != threading.get_ident():
-                self._flusher.errands.ask(self)
+            self.hand_over(here)
         return here is not None
+
+    def hand_over(self, shares: "list[tuple[Share, int]]") -> None:
+        """Have sinks here get what was derived from events of this source, after what waits for them already."""
+        self._derived.extend(shares)
+        if self._in_turn != threading.get_ident():
+            self._flusher.errands.ask(self)
+
+    def granted(self, service: str) -> object | None:
+        """Return a service for modulators that work on events of this source, None if it has none of this name."""
+        if service == "context" and self._offer.context is not None:
+            return self._offer.context.capability()
+        return self._offer.delegate(service) if self._offer.delegate is not None else None
+
+    def stir(self) -> None:
+        """Let modulators send what they hold back, or have made because time has passed."""
+        with self._lock:
+            if not self._closed and (here := stir_derived(self._switchboard, self._member, self.id)):
+                self.hand_over(here)
 
     def _submit_in_turn(self, batch: Batch | None, event: object = None) -> None:
         """Send events, and hand them to the sinks in this process; a lone event is encoded only if somebody needs that.
@@ -487,9 +551,10 @@ class Source:
         with self._take_turn(timeout) if ends.sinks or member.derived_here else nullcontext():
             with self._lock:
                 self._take_run(wait=True)
-                first = member.position(self.id)
-                calls = [switchboard.call(member, self.id, batch)]
-                derived = call_derived(switchboard, member, self.id, batch, calls)
+                with switchboard.calling(member):
+                    first = member.position(self.id)
+                    calls = [switchboard.call(member, self.id, batch)]
+                    derived = call_derived(switchboard, member, self.id, batch, calls)
             if self._in_turn == threading.get_ident():
                 self._hand_over_derived()  # of what had gathered before
             if ends.sinks:

@@ -99,6 +99,8 @@ class Sink:
             match(channel_format, Format.of(declared), narrow=narrow)
         label = getattr(handler, "__name__", "") or type(handler).__name__ if handler is not None else "iterator"
         self.name: Final = f"{label.strip('<>')}#{next(_numbers)}"
+        self.handle = self.name
+        """What it has in common with a sink of another channel whose place it takes."""
         self.slow: Final = slow
         self.declared: Final = declared
         self.on_gap = on_gap
@@ -180,6 +182,17 @@ class Sink:
             return None
         _, rest = arrival.batch.parts([handled, count - handled])
         return msgspec.structs.replace(arrival, batch=rest, first=arrival.first + handled)
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until everything that has arrived is handled; tell whether that is so in time."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            if not self._changed.wait_for(self._is_idle, timeout):
+                return False
+        if not self._running.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            return False
+        self._running.release()
+        return True
 
     def run(self, batch: Batch) -> str:
         """Call the handler for events; return what went wrong, "" for nothing."""

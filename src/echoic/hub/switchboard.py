@@ -9,7 +9,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -25,6 +25,8 @@ from echoic.channels import (
     Delivery,
     Derivation,
     Dial,
+    Dismiss,
+    Drain,
     Effect,
     Ended,
     Forgotten,
@@ -32,13 +34,16 @@ from echoic.channels import (
     Member,
     Message,
     Missed,
+    Modulation,
     Policy,
     Refused,
+    Runner,
     Share,
     SourceRun,
     Troubled,
     congested,
     decode_reply,
+    note_room,
     report_trouble,
     send_share,
     submit_runs,
@@ -56,6 +61,7 @@ from echoic.formats import Format
 from echoic.hub.compiling import Compiler
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
+from echoic.hub.shared_objects import SharedObjects
 from echoic.links import Connection, Identity, Listener, format_address, parse_address
 from echoic.wire import Batch, Frame, FrameReader, Hello
 
@@ -93,6 +99,12 @@ class Deliveries(Protocol):
     def ends_of(self, channel: str) -> "Endpoints | None":
         """Return the ends of a channel here."""
 
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """Return what runs a modulator here, or why that cannot be."""
+
+    def drain(self, modulation: Modulation, then: Callable[[], None]) -> None:
+        """Send what a modulator holds back, then go on, under the lock."""
+
     def clogged(self, link: Link) -> None:
         """Go on with a link when it can be written again."""
 
@@ -125,6 +137,7 @@ class Switchboard:
         self._room = threading.Condition(self.lock)
         self._waiting_for_room = 0
         self._compiler = Compiler(self)
+        self.shared_objects: Final = SharedObjects(self)
         self._links: dict[str, Link] = {}
         self._deliveries = deliveries
         hello = Hello(name=name, hub=self.core.id, address=self.address)
@@ -139,8 +152,10 @@ class Switchboard:
             act()
         return result
 
-    def submit(self, member: Member, source: int, batch: Batch, *, wait: bool = True) -> bool:
+    def submit(self, member: Member, source: int, batch: Batch, *, wait: bool = True) -> bool | None:
         """Send events, when every sink that wants all of them has room; tell whether that is so.
+
+        None, and nothing done, when something is derived from them by now.
 
         Args:
             member: The channel.
@@ -154,37 +169,65 @@ class Switchboard:
         with self.lock:
             if not self._await_room(self.core.blocked, member, wait=wait):
                 return False
+            if member.derivations:
+                return None
             self.core.submit(member, source, batch)
             todo = self._settle() if wait else ()
         for act in todo:
             act()
         return True
 
-    def has_room(self, member: Member, *, wait: bool) -> bool:
+    def begin_deriving(self, member: Member, *, wait: bool) -> bool:
         """Wait until there is room for events and what is derived from them, if that is wanted; tell whether there is.
+
+        Until `submit_shares`, which must follow, nobody goes over to another channel.
+
+        Raises:
+            ClosedError: The hub was closed while waiting.
+        """
+        core = self.core
+        with self.lock:
+            if not self._await_room(partial(_hindered, core), member, wait=wait):
+                return False
+            core.quiet.begin(member)
+            note_room(core, member)
+            return True
+
+    @contextlib.contextmanager
+    def calling(self, member: Member) -> Iterator[None]:
+        """Let nobody go over to another channel while a synchronous event is sent, and what is derived from it.
 
         Raises:
             ClosedError: The hub was closed while waiting.
         """
         with self.lock:
-            return self._await_room(partial(congested, self.core), member, wait=wait)
+            self._await_room(self.core.quiet.paused, member, wait=True)
+            self.core.quiet.begin(member)
+        try:
+            yield
+        finally:
+            self.do(lambda core: core.quiet.end(member))
 
     def submit_shares(
-        self, member: Member, source: int, batch: Batch, shares: Sequence[Share], *, pump: bool
+        self, member: Member, source: int, batch: Batch | None, shares: Sequence[Share], *, pump: bool
     ) -> list[int]:
         """Send events, and what was derived from them; return the number of the first event of each share.
 
         Args:
             member: The channel.
             source: Whose events they are.
-            batch: The events.
+            batch: The events, None if modulators have sent something by themselves.
             shares: What was derived.
             pump: Write the links. Else somebody will call `pump_all`.
         """
         with self.lock:
-            self.core.submit(member, source, batch)
-            firsts = [send_share(self.core, share) for share in shares]
-            report_trouble(self.core, member)
+            try:
+                if batch is not None:
+                    self.core.submit(member, source, batch)
+                firsts = [send_share(self.core, share) for share in shares]
+                report_trouble(self.core, member)
+            finally:
+                self.core.quiet.end(member)
             todo = self._settle() if pump else ()
         for act in todo:
             act()
@@ -490,10 +533,14 @@ class Switchboard:
             effects = core.effects[:]
             core.effects.clear()
             todo += [act for effect in effects if (act := self._act_of(effect)) is not None]
+        if core.sharing.changed:
+            todo.append(self.shared_objects.take_changed())
         if core.stirred:
             links = self._links
             todo += [links[hub].pump for hub in core.stirred if hub in links]
             core.stirred.clear()
+        if self._waiting_for_room:
+            self._room.notify_all()
         return todo
 
     def _act_of(self, effect: Effect) -> Callable[[], None] | None:
@@ -514,6 +561,14 @@ class Switchboard:
                 return partial(self._deliveries.troubled, effect)
             case Compile(derivation):
                 return self._compiler.add(derivation)
+            case Dismiss(runner):
+                return runner.close
+            case Drain(modulation, then):
+                return partial(self._deliveries.drain, modulation, then)
+
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """Return what runs a modulator in this hub, or why that cannot be."""
+        return self._deliveries.prepare(modulation)
 
     def ends_of(self, channel: str) -> "Endpoints | None":
         """Return the ends of a channel in this hub."""
@@ -540,3 +595,8 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
+
+
+def _hindered(core: Concentrator, member: Member) -> bool:
+    """Whether a source must wait: for sinks, or because somebody goes over from one derived channel to another."""
+    return core.quiet.paused(member) or congested(core, member)

@@ -242,7 +242,11 @@ def show(finding: Finding) -> str:
     """Return a finding with the types of its program, for people."""
     case = draw_case(finding.seed)
     signature = case.signature
-    formats = [one.describe() for one in (signature.input, signature.output, signature.params) if one is not None]
+    formats = [
+        one.describe()
+        for one in (signature.input, signature.output, signature.params, signature.context)
+        if one is not None
+    ]
     facts = (
         f"fuel {case.fuel}, faults_max {case.faults_max}, ports {signature.ports}, "
         f"capacities {dict(signature.capacities)}, {[batch.count for batch in case.batches]} events"

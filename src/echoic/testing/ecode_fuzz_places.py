@@ -93,6 +93,8 @@ def places_of(signature: Signature) -> list[Place]:
         places += _walk(signature, signature.output, ("output",))
     if signature.params is not None:
         places += _walk(signature, signature.params, ("param",))
+    if signature.context is not None:
+        places += _walk(signature, signature.context, ("context",))
     return places
 
 
@@ -102,7 +104,7 @@ def _walk(signature: Signature, format: Format, prefix: tuple[str | Hole, ...]) 
 
 
 def _places_of_field(signature: Signature, one: Field, pieces: tuple[str | Hole, ...]) -> Iterator[Place]:
-    written = pieces[0] == "output"
+    written = pieces[0] in ("output", "context")
     if one.dynamic:
         path = tuple(piece[1:] for piece in pieces[1:] if isinstance(piece, str))
         sizing = "".join((*(str(piece) for piece in pieces[:-1]), f".{one.sizing}")) if one.sizing and written else ""

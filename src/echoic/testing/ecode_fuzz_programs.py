@@ -7,7 +7,7 @@ Loops are of every kind: those whose count the prover finds, those that only loo
 counter or the counter wraps, those that count in their test, and those that end by chance or by want of fuel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -40,18 +40,20 @@ class Case:
     params: tuple[bytes, ...]
     fuel: int
     faults_max: int
+    context: bytes = b""
+    """The values of the context before the first batch."""
 
 
 def draw_case(seed: int) -> Case:
     """Return the program of a seed with everything around it."""
     random = Random(seed)
-    signature = _draw_signature(random)
+    signature, context = _with_context(_draw_signature(random), Random(f"context {seed}"))
     source = _ProgramMaker(random, signature).program()
     maker = RecordMaker(random, signature.input)
     damaged = random.random() < 0.25
     batches = tuple(maker.events(random.choice((1, 2, 5, 9)), damaged=damaged) for _ in range(2))
     params = tuple(_draw_params(random, signature.params) for _ in batches)
-    return Case(seed, source, signature, batches, params, random.choice(FUELS), random.choice(FAULTS_MAX))
+    return Case(seed, source, signature, batches, params, random.choice(FUELS), random.choice(FAULTS_MAX), context)
 
 
 def _draw_signature(random: Random) -> Signature:
@@ -67,6 +69,17 @@ def _draw_signature(random: Random) -> Signature:
         random.choice((1, 2, 5, 64)) if random.random() < 0.2 else 0,
         tuple(capacities),
     )
+
+
+def _with_context(signature: Signature, random: Random) -> tuple[Signature, bytes]:
+    """Return a signature that has a context, or has none, and the context's values.
+
+    Chance of its own decides, so that a program without a context is the same as if there were no contexts.
+    """
+    if random.random() < 0.7:
+        return signature, b""
+    format = TypeMaker(random).context()
+    return replace(signature, context=format), bytes(RecordMaker(random, format).record())
 
 
 def _draw_params(random: Random, format: Format | None) -> bytes:
@@ -140,8 +153,15 @@ class _ProgramMaker:
             self._write(level, f"if ({self._expressions.number(1)}) {random.choice(('break', 'continue'))};")
         elif way < 0.97:
             self._write(level, f"if ({self._expressions.number(1)}) return {self._expressions.number(1)};")
+        elif self._signature.context is not None and way < 0.99:
+            self._call(level)
         else:
             self._write(level, random.choice((";", f"{self._expressions.number(2)};")))
+
+    def _call(self, level: int) -> None:
+        """Call a function of the context, with any number of arguments."""
+        arguments = [self._expressions.number(1) for _ in range(self._random.randint(0, 3))]
+        self._write(level, f"context.{self._random.choice(('vent', 'stop'))}({', '.join(arguments)});")
 
     def _declare(self, level: int) -> None:
         """Declare a variable: local, constant or static, an array or not, with or without values."""

@@ -41,6 +41,7 @@ NAN: Final = {4: struct.pack("=f", math.nan), 8: struct.pack("=d", math.nan)}
 COLUMNS_EVERY: Final = 3  # of those whose records can be looked at as columns, one of so many is
 FULL_EVERY: Final = 7  # one program of so many is compiled with all of the optimiser
 LETTERS: Final = {4: "f", 8: "d"}
+ARGUMENT: Final = Field("argument", Kind.FLOAT, 8)
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ class Rig:
         analysis = analyse(program)
         native = compile_native(program, analysis, tier="full" if case.seed % FULL_EVERY == 0 else "light")
         twin = compile_python(program, analysis)
-        fast_statics, plain_statics = self._statics.place(program.initial_statics()), program.initial_statics()
+        fast_statics, plain_statics = self._statics.place(_statics(program, case)), _statics(program, case)
         for number in range(len(case.batches)):
             fast = self._run_guarded(native, case, number, fast_statics)
             plain = _run_plainly(twin, case, number, plain_statics)
@@ -124,9 +125,9 @@ class Rig:
         events, size = case.batches[0], case.signature.input.size
         records = self._records.place(events.records)
         columns = {path: Column(records[_offset(case.signature.input, path) :], size) for path in native.columns}
-        statics = program.initial_statics()
+        statics = _statics(program, case)
         fast = native.run_columns(columns, events.count, case.params[0], statics, case.fuel, case.faults_max)
-        plain_statics = program.initial_statics()
+        plain_statics = _statics(program, case)
         plain = _run_plainly(twin, case, 0, plain_statics)
         difference = _difference(case, fast, plain) or _statics_difference(program, memoryview(statics), plain_statics)
         return f"in columns: {difference}" if difference else ""
@@ -134,7 +135,7 @@ class Rig:
     def _bound_difference(self, native: NativeKernel, twin: PythonKernel, case: Case) -> str:
         """Return in what bound kernels differ that look at the events of the first batch one by one."""
         program, events = native.program, case.batches[0]
-        fast_statics, plain_statics = self._statics.place(program.initial_statics()), program.initial_statics()
+        fast_statics, plain_statics = self._statics.place(_statics(program, case)), _statics(program, case)
         fast = _bound(native, case, fast_statics)
         plain = _bound(twin, case, plain_statics)
         if isinstance(fast, str) or isinstance(plain, str):
@@ -145,6 +146,14 @@ class Rig:
             if left != right:
                 return f"event {number} alone: native {left}, Python {right}"
         return _statics_difference(program, fast_statics, plain_statics)
+
+
+def _statics(program: Program, case: Case) -> bytearray:
+    """Return the block of statics before the first event, with the context's values if the code names it."""
+    block = program.initial_statics()
+    if program.context is not None:
+        block[program.context.offset : program.context.offset + program.context.size] = case.context
+    return block
 
 
 def _can_be_columns(case: Case) -> bool:
@@ -265,6 +274,12 @@ def _statics_difference(program: Program, fast: memoryview, plain: bytearray) ->
     if format is not None and len(left) == len(right):
         for block in (left, right):
             _forget_nans(format, block, 0, 0)
+    context, values = program.context, program.signature.context
+    if context is not None and values is not None:
+        for block in (left, right):
+            _forget_nans(values, block, context.offset, context.offset)
+            for place in range(context.log_offset, context.end, 8):
+                _forget_nan(ARGUMENT, block, 0, place)
     return "" if left == right else f"statics: native {left.hex()}, Python {right.hex()}"
 
 

@@ -97,6 +97,22 @@ class TypeMaker:
         """Return the type of a parameter block."""
         return self._format("Params", NATIVE, nesting=1, variable=self._random.random() < 0.3)
 
+    def context(self) -> Format:
+        """Return the type of a context: numbers, and fixed arrays and records of them."""
+        fields = [self._plain_number() for _ in range(self._random.randint(1, 4))]
+        if self._random.random() < 0.4:
+            record = Format.place("Inner", [self._plain_number() for _ in range(2)], NATIVE)
+            dimensions = self._dimensions()[:1] if self._random.random() < 0.5 else ()
+            fields.append(Field(self._name(), Kind.RECORD, record.size, dimensions=dimensions, record=record))
+        return Format.place("Context", fields, NATIVE)
+
+    def _plain_number(self) -> Field:
+        """Return a field that a context may have: a char array would be a text."""
+        name = self._name()
+        dimensions = self._dimensions()[:2] if self._random.random() < 0.4 else ()
+        field = self._number(name, dimensions)
+        return self._number(name) if field.kind is Kind.CHAR else field
+
     def _format(
         self, name: str, architecture: Architecture, *, nesting: int, variable: bool, written: bool = False
     ) -> Format:

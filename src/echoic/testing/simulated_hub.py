@@ -191,6 +191,12 @@ class SimulatedHub:
                 self._clock.after(self._random.randrange(COMPILE_NS), lambda: self._compiled(derivation, made))
             case Troubled():
                 self._events.troubled(self, effect)
+            case Dismiss(runner):
+                runner.close()
+            case Drain(modulation, then):
+                for share in modulation.drained():
+                    send_share(self.core, share)
+                then()
 
     def _compiled(self, derivation: Derivation, made: Workshop | Refused | None) -> None:
         if self.alive and self.frozen:

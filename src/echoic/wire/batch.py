@@ -154,6 +154,8 @@ class Batch(msgspec.Struct, eq=False, gc=False):
     @property
     def known_offsets(self) -> Bounds:
         """The bounds of the records, checked or not."""
+        if self.offsets is None and self.whole is not None:
+            _ = self.records  # which are cut out of the whole, with their bounds
         if self.offsets is None:
             return range(0, self.count * self.format.size + 1, self.format.size)
         return self.offsets

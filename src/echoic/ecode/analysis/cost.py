@@ -17,6 +17,7 @@ from echoic.ecode.typed import (
     Block,
     Break,
     Constant,
+    ContextCall,
     Continue,
     Declare,
     Element,
@@ -111,6 +112,8 @@ class Costs:
             case AssignText(target=target, text=text):
                 cleared = _moved(target.field.fixed_dimensions[-1]) if target.field.kind is Kind.CHAR else 0
                 return CALL + self._text(text) + cleared + self.value(text) + self.value(target)
+            case ContextCall(arguments=arguments):
+                return CALL + sum(1 + self.value(argument) for argument in arguments)
             case Evaluate() | Return() | Resize() | Break() | Continue():
                 return 1 + self.value(statement)
 

@@ -12,6 +12,7 @@ from echoic.ecode.checking.flow import completes
 from echoic.ecode.checking.operations import convert, truth
 from echoic.ecode.checking.places import Places
 from echoic.ecode.checking.scopes import Scopes
+from echoic.ecode.context import ContextUse
 from echoic.ecode.numbers import INT32
 from echoic.ecode.program import Program, Signature, Spelling
 from echoic.ecode.syntax import tree
@@ -66,7 +67,15 @@ def check_tree(program: tree.Block, signature: Signature, text: "SourceText", sp
         scopes.static_bytes,
         frozenset(checker.places.used),
         checker.expressions.nodes,
+        _context_use(checker.places, scopes.static_bytes),
     )
+
+
+def _context_use(places: Places, offset: int) -> ContextUse | None:
+    named = any(root == "context" for root, _ in places.used)
+    if places.signature.context is None or not (named or places.functions):
+        return None
+    return ContextUse(offset, places.signature.context.size, frozenset(places.written), tuple(places.functions))
 
 
 class _Checker:

@@ -21,7 +21,8 @@ from echoic.ecode.checking.operations import (
     truth,
     unary,
 )
-from echoic.ecode.checking.places import Places, Reference
+from echoic.ecode.checking.places import NO_RECORD, Places, Reference
+from echoic.ecode.context import ARGUMENTS_MAX
 from echoic.ecode.mathematics import FUNCTIONS
 from echoic.ecode.numbers import FLOAT64, INT32, INT64, UINT8, promote
 from echoic.ecode.syntax import tree
@@ -33,6 +34,7 @@ from echoic.ecode.typed import (
     Assign,
     AssignText,
     Constant,
+    ContextCall,
     Evaluate,
     Length,
     Load,
@@ -55,11 +57,12 @@ from echoic.formats import Kind
 __all__ = ["Expressions"]
 
 Operand: TypeAlias = Value | Text
-Effect: TypeAlias = Evaluate | AssignText | Resize
+Effect: TypeAlias = Evaluate | AssignText | Resize | ContextCall
 
 Rarer: TypeAlias = tree.Conditional | tree.Comma | tree.Assignment | tree.Step | ByType
 
 OWN_FUNCTIONS: Final = ("strlen", "length", "resize")
+CONTEXT: Final = "context."
 CLASSIFIERS: Final = frozenset({"isnan", "isinf", "isfinite"})
 ADVICE: Final = {
     "abs": ": `fabs` is for floats, `x < 0 ? -x : x` for integers",
@@ -166,6 +169,8 @@ class Expressions:
                     found = Evaluate(self._assign(reference, node), at)
             case tree.Call("resize"):
                 found = self._resize(node)
+            case tree.Call() if node.function.startswith(CONTEXT):
+                found = self._context_call(node)
             case _:
                 self.nodes -= 1  # it is counted as a value
                 found = Evaluate(self.value(node), at)
@@ -251,6 +256,8 @@ class Expressions:
             raise mistake(at, f"{quoted(_name(node))} cannot be assigned to: it is `const`")
         if found.read_only:
             raise mistake(at, f"`{found.name}` cannot be assigned to: {found.read_only}")
+        if found.location is not None and found.location.root == "context":
+            self.places.written.add(found.location.path[0])
         return found
 
     def _check_number(self, reference: Reference, at: Position) -> None:
@@ -317,6 +324,8 @@ class Expressions:
                 return self._length(node)
             case "resize":
                 raise mistake(node.at, "`resize` gives no value: it is a statement of its own")
+            case name if name.startswith(CONTEXT):
+                raise mistake(node.at, f"`{name}` gives no value: it is called when the event is done")
             case _:
                 return self._mathematics(node)
 
@@ -378,6 +387,19 @@ class Expressions:
         if isinstance(length, Constant) and not 0 <= length.value <= capacity:
             raise mistake(length.at, f"length {length.value} is outside 0 to {capacity}, the capacity")
         return Resize(location, length, node.at)
+
+    def _context_call(self, node: tree.Call) -> ContextCall:
+        name, context = node.function.removeprefix(CONTEXT), self.places.signature.context
+        if context is None:
+            raise mistake(node.at, NO_RECORD["context"])
+        if name in context.by_name:
+            raise mistake(node.at, f"`{node.function}` is a value of the context, not a function")
+        if len(node.arguments) > ARGUMENTS_MAX:
+            raise mistake(node.at, f"`{node.function}` has {len(node.arguments)} arguments, limit is {ARGUMENTS_MAX}")
+        arguments = tuple(convert(self.value(argument), FLOAT64) for argument in node.arguments)
+        functions = self.places.functions
+        place = functions.setdefault((name, len(arguments)), len(functions))
+        return ContextCall(place, arguments, node.at)
 
     def _assign_text(self, reference: Reference, target: Location, node: tree.Assignment) -> AssignText:
         if reference.subscripted:

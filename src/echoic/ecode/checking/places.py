@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from echoic.ecode.program import Signature
     from echoic.formats.fields import Dimension
 
-__all__ = ["Places", "Reference"]
+__all__ = ["NO_RECORD", "Places", "Reference"]
 
 SIGNED = {1: INT8, 2: INT16, 4: INT32, 8: INT64}
 UNSIGNED = {1: UINT8, 2: UINT16, 4: UINT32, 8: UINT64}
@@ -199,6 +199,10 @@ class Places:
     signature: "Signature"
     scopes: Scopes
     used: set[tuple[Root, tuple[str, ...]]] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    """The fields of the context that are assigned to."""
+    functions: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The functions of the context that are called, by name and number of arguments, and their places."""
 
     def find(self, node: tree.Name | tree.Member | tree.Subscript, value: Checked) -> Reference | Constant | TextByte:
         """Return what a path names: a place, a constant by its name, or one byte of a text.
@@ -226,7 +230,7 @@ class Places:
     def _in_record(
         self, base: tree.Name, steps: list[tree.Member | tree.Subscript], value: Checked
     ) -> Reference | TextByte:
-        root: Root = "input" if base.name == "input" else "output" if base.name == "output" else "param"
+        root = ROOTS[base.name]
         format = self.signature.root(root)
         if format is None:
             raise mistake(base.at, NO_RECORD[root])
@@ -289,10 +293,12 @@ class Places:
         return convert(found, INT64)
 
 
+ROOTS: dict[str, Root] = {"input": "input", "output": "output", "param": "param", "context": "context"}
 NO_RECORD: dict[Root, str] = {
     "input": "there is no `input`",
     "output": "there is no `output`: this program selects events, it does not make others",
     "param": "there is no `param`: this program was given no parameters",
+    "context": "there is no `context`: the channel was created without one",
 }
 
 

@@ -22,7 +22,7 @@ __all__ = ["LOCAL_BYTES_MAX", "RECORDS", "STATIC_BYTES_MAX", "Scopes"]
 LOCAL_BYTES_MAX: Final = 65536
 STATIC_BYTES_MAX: Final = 65536
 NAME_CHARACTERS_MAX: Final = 100
-RECORDS: Final = ("input", "output", "param")
+RECORDS: Final = ("input", "output", "param", "context")
 ADVICE: Final = {
     "true": ": E-Code writes 1",
     "false": ": E-Code writes 0",

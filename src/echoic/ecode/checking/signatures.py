@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING, Final
 
+from echoic.ecode.context import CONTEXT_BYTES_MAX
 from echoic.ecode.program import PORTS_MAX
 from echoic.ecode.syntax.nearest import did_you_mean
 from echoic.errors import FormatError
-from echoic.formats import NATIVE, Format, Slots, shown
+from echoic.formats import NATIVE, Format, Kind, Slots, shown
 
 if TYPE_CHECKING:
     from echoic.ecode.program import Signature
 
-__all__ = ["CAPACITY_MAX", "check_signature"]
+__all__ = ["CAPACITY_MAX", "check_context", "check_signature"]
 
 CAPACITY_MAX: Final = 1_000_000
 
@@ -19,11 +20,11 @@ def check_signature(signature: "Signature") -> None:
     """Refuse types that no program can work on.
 
     Raises:
-        FormatError: Records have slots of another kind, output or parameters are laid out for another machine, or
-            ports or capacities are out of range.
+        FormatError: Records have slots of another kind, output, parameters or context are laid out for another
+            machine, ports or capacities are out of range, or the context has more than numbers.
     """
     _check_slots("input", signature.input)
-    for name, format in (("output", signature.output), ("param", signature.params)):
+    for name, format in (("output", signature.output), ("param", signature.params), ("context", signature.context)):
         if format is not None:
             _check_slots(name, format)
             if format.byte_order != NATIVE.byte_order:
@@ -34,6 +35,24 @@ def check_signature(signature: "Signature") -> None:
     if not 0 <= signature.ports <= PORTS_MAX:
         raise FormatError(f"a router has {signature.ports} ports, limit is {PORTS_MAX}")
     _check_capacities(signature)
+    if signature.context is not None:
+        check_context(signature.context)
+
+
+def check_context(format: Format) -> None:
+    """Refuse what cannot be the type of a context.
+
+    Raises:
+        FormatError: It has texts or dynamic arrays, or is too large.
+    """
+    for path, field in format.walk():
+        if field.text or field.dynamic or (field.kind is Kind.CHAR and field.dimensions):
+            raise FormatError(
+                f"a context has numbers, and fixed arrays and records of them, not `{field.spelling}` "
+                f"- at `{format.name}.{path}`"
+            )
+    if format.size > CONTEXT_BYTES_MAX:
+        raise FormatError(f"a context has {format.size} bytes, limit is {CONTEXT_BYTES_MAX} - at `{format.name}`")
 
 
 def _check_slots(name: str, format: Format) -> None:

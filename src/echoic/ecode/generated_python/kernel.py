@@ -141,8 +141,8 @@ class PythonKernel:
         needed = signature.params.size if signature.params is not None else 0
         if len(params) < needed:
             raise CodegenError(f"the parameter block has {len(params)} bytes, expected at least {needed}")
-        if len(statics) < self.program.static_bytes:
-            raise CodegenError(f"the statics have {len(statics)} bytes, expected {self.program.static_bytes}")
+        if len(statics) < self.program.block_bytes:
+            raise CodegenError(f"the statics have {len(statics)} bytes, expected {self.program.block_bytes}")
         try:
             return self._make(params, statics, fuel)
         except Stop as stop:
@@ -206,6 +206,8 @@ def _write(program: "Program", analysis: "Analysis") -> tuple[str, Source]:
         body = [line.replace("finish(OUTPUTS)", f"finish({ending.names})") for line in body]
     if not analysis.bounded:
         beginning.append("fuel = limit")
+    if program.context is not None and program.context.functions:
+        beginning.append(f"{source.packer('=Q')}(statics, {program.context.log_offset}, 0)")
     setting = [_static_view(program, serial) for serial in range(len(program.statics))]
     if signature.params is not None:
         setting += opening(signature.params, places.params, source, record="param")

@@ -6,6 +6,7 @@
     i16, p8       a number at a known place of input or params: read when the event, or the run, begins
     o24           a number at a known place of output: written into the record when the event ends
     K3(data, at + 16 + i * 8)[0]                     anything else, read by a function of `struct`
+    K4(statics, 40)[0]                               the context, which stands behind the statics
 
 Slots that are checked when an event begins are the names b16 and n16: where the block begins, and its length.
 """
@@ -82,7 +83,8 @@ class Places:
         self._safe = analysis.safe
         self._source = source
         self._values = values
-        self.input, self.output, self.params = Known(), Known(), Known()
+        self.input, self.output, self.params, self.context = Known(), Known(), Known(), Known()
+        self._context_offset = program.context.offset if program.context is not None else 0
 
     def spot(self, place: Place) -> Spot:
         """Return where a place is, having written what finding it takes."""
@@ -115,7 +117,9 @@ class Places:
 
     def known(self, location: Location) -> Known:
         """Return what is noted about a record."""
-        return {"input": self.input, "output": self.output, "param": self.params}[location.root]
+        return {"input": self.input, "output": self.output, "param": self.params, "context": self.context}[
+            location.root
+        ]
 
     def format(self, location: Location) -> "Format":
         """Return the type of the record that a location lies in."""
@@ -195,7 +199,7 @@ class Places:
 
     def _at_known_place(self, location: Location) -> bool:
         """Tell whether a number has a name; in output, elements of arrays have none, being reached by indexes too."""
-        if location.element is not None or location.indexes:
+        if location.element is not None or location.indexes or location.root == "context":
             return False
         if location.root != "output":
             return True
@@ -206,9 +210,11 @@ class Places:
         return single
 
     def _buffer(self, location: Location) -> str:
-        return {"input": "data", "output": "out", "param": "params"}[location.root]
+        return {"input": "data", "output": "out", "param": "params", "context": "statics"}[location.root]
 
     def _base(self, location: Location) -> Expression:
+        if location.root == "context":
+            return plain(self._context_offset)
         return plain("at") if location.root == "input" else plain(0)
 
     def _sum(

@@ -11,10 +11,12 @@ is left out in the first one.
                                                                    if not v1 < n: break
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from echoic.ecode.analysis.traversal import walk
-from echoic.ecode.generated_python.source import Source
+from echoic.ecode.context import CALLS_MAX
+from echoic.ecode.generated_python.source import Expression, Source
 from echoic.ecode.generated_python.values import Values
 from echoic.ecode.kernel import FaultKind
 from echoic.ecode.typed import (
@@ -22,6 +24,7 @@ from echoic.ecode.typed import (
     Block,
     Break,
     Constant,
+    ContextCall,
     Continue,
     Declare,
     Evaluate,
@@ -51,6 +54,7 @@ class Statements:
     def __init__(self, program: "Program", analysis: "Analysis", source: Source) -> None:
         self._signature = program.signature
         self._analysis = analysis
+        self._context = program.context
         self._source = source
         self.values: Final = Values(program, analysis, source)
 
@@ -74,10 +78,10 @@ class Statements:
                 self.values.texts.assign(statement)
             case Resize(array=array):
                 self.values.texts.resize(statement, self._signature.capacity(array.path))
-            case Break():
-                self._source.line("break")
-            case Continue():
-                self._source.line("continue")
+            case ContextCall():
+                self._context_call(statement)
+            case Break() | Continue():
+                self._source.line("break" if isinstance(statement, Break) else "continue")
 
     def _declare(self, declaration: Declare) -> None:
         variable = declaration.variable
@@ -91,6 +95,21 @@ class Statements:
             self._source.line(f"{name} = {zero}")
         if declaration.values:
             self._source.line(f"{name} = {self.values.value(declaration.values[0]).text}")
+
+    def _context_call(self, call: ContextCall) -> None:
+        context, source = self._context, self._source
+        if context is None:
+            raise TypeError("the program names no context")
+        parts = [partial(self.values.value, argument) for argument in call.arguments]
+        arguments = "".join(f", {part.text}" for part in source.together(*parts))
+        made, log = source.temporary(), context.log_offset
+        packer = source.packer(f"=Q{len(call.arguments)}d")
+        arguments_first = source.settle(Expression(f"({arguments[2:]},)")).text if arguments else ""
+        source.line(f"{made} = {source.unpacker('=Q')}(statics, {log})[0]")
+        source.line(f"if {made} >= {CALLS_MAX}: raise Stop({source.fault(FaultKind.CALLS, call.at)})")
+        given = f", *{arguments_first}" if arguments_first else ""
+        source.line(f"{packer}(statics, {log + 8} + {made} * {context.entry_bytes}, {call.function}{given})")
+        source.line(f"{source.packer('=Q')}(statics, {log}, {made} + 1)")
 
     def _body(self, statement: Statement | None) -> list[str]:
         """Return the lines of a statement one level deeper; at least one."""

@@ -42,7 +42,7 @@ def _demands_of(routine: Routine, columns: int) -> Demands:
         bound_bytes=BOUND_BYTES if rows and signature.input.variable else 0,
         records_bytes_min=columns * COLUMN_BYTES,
         params_bytes=signature.params.size if signature.params is not None else 0,
-        statics_bytes=routine.program.static_bytes,
+        statics_bytes=routine.program.block_bytes,
         scratch_bytes=routine.scratch_bytes,
         port_bytes=4 if signature.ports else 0,
         output_bound_bytes=BOUND_BYTES if signature.output is not None and signature.output.variable else 0,
@@ -78,6 +78,7 @@ class _Loop:
             self._output.write_opening()
         if not routine.analysis.bounded:
             emit.line("store i64 %fuel, ptr %remaining")
+        self.body.open_log()
         self.body.open_slots()
         self.body.statement(routine.program.body)
         emit.label("decide")

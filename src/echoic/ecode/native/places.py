@@ -188,6 +188,8 @@ class Places(ABC):
         return converted(self.emit, told, number, INT64)
 
     def _base(self, root: Root) -> str:
+        if root == "context":
+            return self.emit.at("%statics", self.routine.context.offset)
         return {"input": "%record", "output": "%target", "param": "%params"}[root]
 
     def _indexed(self, pointer: str, indexes: tuple[Index, ...]) -> str:

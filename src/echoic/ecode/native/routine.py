@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 
 from echoic.codegen import Emitter, Lines
 from echoic.ecode.analysis import Analysis
+from echoic.ecode.context import ContextUse
 from echoic.ecode.kernel import FaultKind
 from echoic.ecode.program import Program
 from echoic.ecode.typed import Position, Root
@@ -56,10 +57,17 @@ class Routine:
 
     def __post_init__(self) -> None:
         """Refuse slots that are pointers."""
-        for root in ("input", "output", "param"):
+        for root in ("input", "output", "param", "context"):
             format = self.program.signature.root(root)
             if format is not None and format.variable and format.slots is not Slots.SPAN:
                 raise CodegenError(f"the slots of `{format.name}` are pointers, expected spans")
+
+    @property
+    def context(self) -> ContextUse:
+        """What the program does with the context that it names."""
+        if self.program.context is None:
+            raise CodegenError("the program names no context")
+        return self.program.context
 
     def fault(self, kind: FaultKind, at: Position) -> str:
         """Return the label of a fault."""

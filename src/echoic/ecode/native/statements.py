@@ -9,6 +9,7 @@ A loop without a proved count burns fuel at the start of its body; an event that
 from collections.abc import Callable
 from typing import Any, Final
 
+from echoic.ecode.context import CALLS_MAX
 from echoic.ecode.kernel import FaultKind
 from echoic.ecode.native.numbers import kind_of
 from echoic.ecode.native.routine import Routine
@@ -17,6 +18,7 @@ from echoic.ecode.typed import (
     AssignText,
     Block,
     Break,
+    ContextCall,
     Continue,
     Declare,
     Evaluate,
@@ -66,6 +68,25 @@ class Statements(Values):
         fits = emit.value(f"icmp ule i64 {length}, {array.capacity}")
         emit.require(fits, self.routine.fault(FaultKind.LENGTH, statement.at))
         emit.line(f"store i64 {length}, ptr {array.length}")
+
+    def open_log(self) -> None:
+        """Empty the log of calls, where an event begins."""
+        context = self.routine.program.context
+        if context is not None and context.functions:
+            self.emit.line(f"store i64 0, ptr {self.emit.at('%statics', context.log_offset)}, align 8")
+
+    def _context_call(self, statement: ContextCall) -> None:
+        emit, context = self.emit, self.routine.context
+        arguments = [self.value(argument) for argument in statement.arguments]
+        log = emit.at("%statics", context.log_offset)
+        made = emit.value(f"load i64, ptr {log}, align 8")
+        room = emit.value(f"icmp ult i64 {made}, {CALLS_MAX}")
+        emit.require(room, self.routine.fault(FaultKind.CALLS, statement.at))
+        entry = emit.at(emit.at(log, 8), emit.value(f"mul nuw nsw i64 {made}, {context.entry_bytes}"))
+        emit.store("i64", str(statement.function), entry)
+        for place, argument in enumerate(arguments):
+            emit.store("double", argument, emit.at(entry, 8 * (1 + place)))
+        emit.line(f"store i64 {emit.value(f'add nuw nsw i64 {made}, 1')}, ptr {log}, align 8")
 
     def _if(self, statement: If) -> None:
         emit = self.emit
@@ -127,6 +148,7 @@ WRITERS: Final[dict[type, Callable[[Statements, Any], None]]] = {
     AssignText: Statements.assign_text,
     Block: Statements._block,  # noqa: SLF001 - the table belongs to the class
     Break: Statements._break,  # noqa: SLF001
+    ContextCall: Statements._context_call,  # noqa: SLF001
     Continue: Statements._continue,  # noqa: SLF001
     Declare: Statements._declare,  # noqa: SLF001
     Evaluate: Statements._evaluate,  # noqa: SLF001

@@ -187,7 +187,7 @@ class Expressions:
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 return tree.Member(self.value(node.value), node.attr, self._places.attribute(node))
             case _:
-                raise mistake(at, "only `input`, `output`, `param` and records in them have fields")
+                raise mistake(at, "only `input`, `output`, `param`, `context` and records in them have fields")
 
     def _subscript(self, node: ast.Subscript) -> tree.Expression:
         found = self.value(node.value)
@@ -330,6 +330,8 @@ class Expressions:
                 module = ""
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in MODULES:
                 pass
+            case ast.Attribute(value=ast.Name(id="context"), attr=name):
+                raise mistake(at, f"`context.{name}` has no value, it must be a statement of its own")
             case _:
                 raise mistake(at, "only functions can be called here, methods are not part of the subset")
         own = {"math": (), "": ("len", "min", "max", "abs", "bool", "resize", *TYPES)}.get(module, tuple(TYPES))

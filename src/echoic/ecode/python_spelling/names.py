@@ -9,7 +9,7 @@ find out by an UnboundLocalError in some events only is refused here before the 
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from echoic.ecode.syntax.nearest import did_you_mean
 from echoic.ecode.syntax.text import cascade, mistake, quoted
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from echoic.ecode.numbers import Number
     from echoic.ecode.typed import Position
 
-__all__ = ["Meaning", "Names", "assigned_after", "bindings"]
+__all__ = ["RECORDS", "Meaning", "Names", "assigned_after", "bindings"]
+
+RECORDS: Final = ("input", "output", "param", "context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Names:
 
     def _unknown(self, name: str) -> str:
         shown = quoted(name)
-        if name in ("input", "output", "param"):
+        if name in RECORDS:
             return f"{shown} is not a parameter of the function; write `def f({', '.join(_with(self.records, name))})`"
         if name in self._gone or name in self.awaited:
             return f"{shown} may have no value here; give it one before the block in which it gets another"
@@ -92,7 +94,7 @@ class Names:
 
 
 def _with(records: Iterable[str], name: str) -> list[str]:
-    return [each for each in ("input", "output", "param") if each in records or each == name]
+    return [each for each in RECORDS if each in records or each == name]
 
 
 def bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.Assign | ast.AnnAssign]]:

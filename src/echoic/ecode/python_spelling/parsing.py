@@ -36,9 +36,10 @@ import types
 from collections.abc import Callable
 from typing import Final
 
+from echoic.ecode.python_spelling.names import RECORDS
 from echoic.ecode.python_spelling.places import Places
 from echoic.ecode.python_spelling.refusals import refusal
-from echoic.ecode.python_spelling.statements import RECORDS, Statements
+from echoic.ecode.python_spelling.statements import Statements
 from echoic.ecode.syntax import tree
 from echoic.ecode.syntax.lexer import check_size
 from echoic.ecode.syntax.parser import NESTING_MAX
@@ -164,14 +165,19 @@ def _records(function: ast.FunctionDef, places: Places) -> tuple[str, ...]:
     given = function.args
     for node in (given.vararg, given.kwarg, *given.kwonlyargs, *given.posonlyargs, *given.defaults):
         if node is not None:
-            raise mistake(places.start(node), "the parameters are `input`, `output` and `param`, without `*` or `=`")
+            raise mistake(
+                places.start(node), "the parameters are `input`, `output`, `param` and `context`, without `*` or `=`"
+            )
     names = tuple(argument.arg for argument in given.args)
     for argument in given.args:
         if argument.arg not in RECORDS:
             name = quoted(argument.arg)
             raise mistake(
-                places.start(argument), f"the parameters are called `input`, `output` and `param`, not {name}"
+                places.start(argument),
+                f"the parameters are called `input`, `output`, `param` and `context`, not {name}",
             )
     if names != tuple(name for name in RECORDS if name in names) or "input" not in names:
-        raise mistake(places.start(function), "the parameters are `input`, and then perhaps `output` and `param`")
+        raise mistake(
+            places.start(function), "the parameters are `input`, and then perhaps `output`, `param` and `context`"
+        )
     return names

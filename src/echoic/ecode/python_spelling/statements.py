@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from echoic.ecode.numbers import INT32, INT64, Number
 from echoic.ecode.python_spelling.arithmetic import wide
 from echoic.ecode.python_spelling.expressions import OPERATORS, TYPES, Expressions, number_named
-from echoic.ecode.python_spelling.names import Meaning, Names, assigned_after, bindings
+from echoic.ecode.python_spelling.names import RECORDS, Meaning, Names, assigned_after, bindings
 from echoic.ecode.python_spelling.refusals import refusal
 from echoic.ecode.syntax import tree
 from echoic.ecode.syntax.nearest import did_you_mean
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Statements"]
 
-RECORDS: Final = ("input", "output", "param")
 SAME_IN_C: Final = frozenset({"+", "-", "*", "&", "|", "^", "<<", ">>"})
 
 
@@ -128,6 +127,10 @@ class Statements:
             case ast.Call(func=ast.Name(id="resize"), args=[array, length], keywords=[]):
                 arguments = (self._expressions.place(array), self._expressions.value(length))
                 return tree.Evaluate(tree.Call("resize", arguments, at), at)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="context"), attr=name), args=given, keywords=[]):
+                self._expressions.value(node.func.value)  # it must be a parameter
+                arguments = tuple(self._expressions.value(each) for each in given)
+                return tree.Evaluate(tree.Call(f"context.{name}", arguments, at), at)
             case ast.Call(func=ast.Name(id="resize")):
                 raise mistake(at, "`resize` takes an array of `output` and its length")
             case _:
@@ -160,7 +163,7 @@ class Statements:
     def _variable(self, name: str, at: "Position") -> Meaning | None:
         """Return what a name that is assigned stands for, None if it has no value yet."""
         if name in RECORDS:
-            raise mistake(at, f"`{name}` cannot be assigned to, only fields of `output` can")
+            raise mistake(at, f"`{name}` cannot be assigned to, only fields of `output` and `context` can")
         if not name.isascii():
             raise mistake(at, f"{quoted(name)} is not a name of a variable; use ASCII letters, digits and `_`")
         meaning = self._names.find(name)

@@ -407,7 +407,7 @@ class _Parser:
         match token.kind:
             case "name":
                 if self._kind == "(":
-                    return self._call(token)
+                    return self._call(token.text, token.at)
                 return tree.Name(token.text, token.at)
             case "number":
                 value, number = read_number(token.text, token.at)
@@ -433,9 +433,9 @@ class _Parser:
                 refuse_word(token, "expression")
                 raise mistake(token.at, f"expected an expression, got {token.shown}")
 
-    def _call(self, name: Token) -> tree.Call:
-        if name.text == "len":
-            raise mistake(name.at, "there is no function `len`: `length` is for arrays, `strlen` for texts")
+    def _call(self, name: str, at: "Position") -> tree.Call:
+        if name == "len":
+            raise mistake(at, "there is no function `len`: `length` is for arrays, `strlen` for texts")
         opening = self._expect("(", "after the function")
         self._enter(opening.at)
         arguments: list[tree.Expression] = []
@@ -444,10 +444,10 @@ class _Parser:
             while self._accept(","):
                 arguments.append(self._assignment())
         if self._kind != ")":
-            raise self._missing("`,` or `)`", f"after an argument of {quoted(name.text)}")
+            raise self._missing("`,` or `)`", f"after an argument of {quoted(name)}")
         self._index += 1
         self._nesting -= 1
-        return tree.Call(name.text, tuple(arguments), name.at)
+        return tree.Call(name, tuple(arguments), at)
 
     def _suffixed(self, value: tree.Expression) -> tree.Expression:
         while True:
@@ -469,7 +469,11 @@ class _Parser:
                 case "->":
                     raise mistake(token.at, "pointers are not part of E-Code: write `.`")
                 case "(":
-                    raise mistake(token.at, "only a function can be called, and it is called by its name")
+                    match value:
+                        case tree.Member(tree.Name("context"), name):
+                            value = self._call(f"context.{name}", value.at)
+                        case _:
+                            raise mistake(token.at, "only a function can be called, and it is called by its name")
                 case _:
                     return value
 

@@ -74,7 +74,7 @@ class String:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A variable, or one of `input`, `output` and `param`."""
+    """A variable, or one of `input`, `output`, `param` and `context`."""
 
     name: str
     at: "Position"
@@ -100,7 +100,7 @@ class Subscript:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function(arguments)`; only names can be called."""
+    """`function(arguments)`; only names can be called, and functions of the context by `context.name`."""
 
     function: str
     arguments: tuple["Expression", ...]

@@ -1,0 +1,76 @@
+"""Between two batches: channels from which nothing is being derived at the moment.
+
+Events are derived outside of the hub's lock, and sent under it. Whoever must act between what a source has submitted
+and what it will submit next, for all channels derived from it at once, waits until nothing is under way
+(`when_quiet`); meanwhile nothing further begins.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from echoic.channels.member import Member
+
+__all__ = ["Quiet", "ancestry"]
+
+
+class Quiet:
+    """Counts what is under way in each channel, and lets others wait for a moment in which nothing is."""
+
+    def __init__(self) -> None:
+        self._busy: dict[Member, int] = {}
+        self._waiting: list[tuple[frozenset[Member], Callable[[], None]]] = []
+        self._held: list[frozenset[Member]] = []
+
+    def paused(self, member: "Member") -> bool:
+        """Whether somebody waits for a channel to be quiet, so that nothing should begin."""
+        if not self._waiting and not self._held:
+            return False
+        return any(member in members for members in [*(members for members, _ in self._waiting), *self._held])
+
+    def begin(self, member: "Member") -> None:
+        """Note that events of a channel are being derived."""
+        self._busy[member] = self._busy.get(member, 0) + 1
+
+    def end(self, member: "Member") -> None:
+        """Note that they were sent, and let go on who waits for it."""
+        count = self._busy.pop(member, 0) - 1
+        if count > 0:
+            self._busy[member] = count
+        elif self._waiting:
+            due = [one for one in self._waiting if self._is_quiet(one[0])]
+            self._waiting = [one for one in self._waiting if one not in due]
+            for _, act in due:
+                act()
+
+    def when_quiet(self, members: "Collection[Member]", act: Callable[[], None]) -> None:
+        """Act when nothing is under way in certain channels: at once if that is so."""
+        wanted = frozenset(members)
+        if self._is_quiet(wanted):
+            act()
+        else:
+            self._waiting.append((wanted, act))
+
+    def hold(self, members: "Collection[Member]") -> Callable[[], None]:
+        """Let nothing begin in certain channels until what is returned is called."""
+        held = frozenset(members)
+        self._held.append(held)
+
+        def release() -> None:
+            if held in self._held:
+                self._held.remove(held)
+
+        return release
+
+    def _is_quiet(self, members: "Iterable[Member]") -> bool:
+        return not any(member in self._busy for member in members)
+
+
+def ancestry(member: "Member") -> "list[Member]":
+    """Return a channel and those that it is derived from, as far as they are known here."""
+    found: list[Member] = []
+    above: Member | None = member
+    while above is not None and above not in found:
+        found.append(above)
+        above = above.origin.parent if above.origin is not None else None
+    return found

@@ -1,0 +1,80 @@
+"""Which events a sink takes that goes over from one channel to another while both flow.
+
+A sink that is given another modulator leaves one derived channel for another (JECho, section 4: "Changing Modulators
+and/or Demodulators"). Each source's hub makes the turn between two events, and tells from which number on the sink has
+no part in the channel that it leaves. Until the last hub has turned, its hub is sent both; this tells what is whose.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+__all__ = ["Turns"]
+
+TURNS_MAX: Final = 64
+HANDLES_MAX: Final = 4096
+
+
+class Turns:
+    """For each sink that has turned, where: by the hub that sends, since every hub turns all its sources at once."""
+
+    __slots__ = ("_coming", "_turns", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[set[str], Callable[[], None]]] = {}
+        self._coming: set[str] = set()
+        self._turns: dict[str, dict[str, tuple[tuple[dict[int, int], bool], ...]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._turns or self._coming)
+
+    def note(self, handle: str, hub: str, positions: dict[int, int], *, taken: bool) -> None:
+        """Note that a sink takes the events of a hub's sources from certain ones on, or no more."""
+        if handle not in self._turns and len(self._turns) >= HANDLES_MAX:
+            return  # nobody has so many sinks: a peer makes names up
+        by_hub = self._turns.setdefault(handle, {})
+        by_hub[hub] = (*by_hub.get(hub, ()), (positions, taken))[-TURNS_MAX:]
+        if not taken:
+            self._turned(handle, hub)
+
+    def when_turned(self, handle: str, hubs: Iterable[str], then: Callable[[], None]) -> None:
+        """Go on when hubs have told that they have turned a sink away, or are gone: what they sent before has come."""
+        known = self._turns.get(handle, {})
+        missing = {hub for hub in hubs if hub not in known or known[hub][-1][1]}
+        if missing:
+            self._waiting[handle] = (missing, then)
+        else:
+            then()
+
+    def gone(self, hub: str) -> None:
+        """Wait no longer for a hub."""
+        for handle in list(self._waiting):
+            self._turned(handle, hub)
+
+    def _turned(self, handle: str, hub: str) -> None:
+        missing, then = self._waiting.get(handle, (set[str](), None))
+        missing.discard(hub)
+        if then is not None and not missing:
+            del self._waiting[handle]
+            then()
+
+    def expect(self, handle: str) -> None:
+        """Note that a sink comes over to this channel: it takes what a hub sends once that has turned."""
+        self._coming.add(handle)
+
+    def settle(self, handle: str) -> None:
+        """Note that all hubs have turned, so that whoever sends from here on sends to the sink."""
+        self._coming.discard(handle)
+
+    def forget(self, handle: str) -> None:
+        """Forget a sink that was closed."""
+        self._coming.discard(handle)
+        self._turns.pop(handle, None)
+        self._waiting.pop(handle, None)
+
+    def takes(self, handle: str, hub: str, source: int, first: int) -> bool:
+        """Tell whether a sink takes the event `first`, and those that were submitted with it."""
+        taken = handle not in self._coming
+        for positions, flag in self._turns.get(handle, {}).get(hub, ()):
+            if first >= positions.get(source, 0):
+                taken = flag
+        return taken

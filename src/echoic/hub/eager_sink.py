@@ -1,0 +1,287 @@
+"""Eager handlers: a subscription of which one half runs inside the sources (JECho, sections 3 and 4).
+
+    source's hub                            sink's hub
+    submit -> modulator -> derived channel ~~~> sink -> demodulator -> handler
+
+The modulator makes a derived channel; this is the sink there, and the demodulator before its handler. `reset` puts
+another pair in its place: the sink goes over to another derived channel (`channels.turning`), and takes each event from
+exactly one of the two.
+"""
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, Self
+
+from echoic.channels import Gap, Trouble
+from echoic.eager import Demodulator, Modulator
+from echoic.errors import EchoicError, LocalError
+from echoic.hub.sink import Handler, Sink, SinkStatistics, check_slow
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from echoic.channels import DerivationCounts
+    from echoic.hub.channel import Channel
+
+__all__ = ["EagerSink", "Wishes"]
+
+SETTLE_SECONDS: Final = 5.0
+EVENTS_MAX: Final = 1_000_000  # what a demodulator may make of one event
+log: Final = logging.getLogger("echoic.hub")
+_numbers: Final = itertools.count(1)
+
+
+class Wishes:
+    """How a subscription is to be served, whatever modulator it has; `Channel.subscribe` says what each means."""
+
+    __slots__ = ("declared", "narrow", "on_gap", "on_trouble", "share", "slow")
+
+    def __init__(
+        self,
+        declared: object | None = None,
+        *,
+        slow: str = "block",
+        narrow: bool = False,
+        share: bool = True,
+        on_gap: Callable[[Gap], object] | None = None,
+        on_trouble: Callable[[Trouble], object] | None = None,
+    ) -> None:
+        self.declared: Final = declared
+        self.slow: Final = check_slow(slow)
+        self.narrow: Final = narrow
+        self.share: Final = share
+        self.on_gap: Final = on_gap
+        self.on_trouble: Final = on_trouble
+
+
+class Demodulation:
+    """A demodulator before a handler: `enqueue` for every event that arrives, then `dequeue` while there are any.
+
+    Raises:
+        Whatever the handler or the demodulator does, which counts as a failure of the event.
+    """
+
+    def __init__(self, handler: Handler, demodulator: Demodulator | None) -> None:
+        self.__name__ = getattr(handler, "__name__", "") or type(handler).__name__
+        self._handler = handler
+        self._demodulator = demodulator
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        if demodulator is not None:
+            demodulator.start()
+            if demodulator.period_ns > 0:
+                threading.Thread(target=self._keep_time, name="echoic-demodulator", daemon=True).start()
+
+    def __call__(self, event: object) -> None:
+        """Handle an event."""
+        if self._demodulator is None:
+            self._handler(event)
+            return
+        with self._lock:
+            self._demodulator.enqueue(event)
+            self._dequeue()
+
+    def end(self) -> None:
+        """Hand over what is left."""
+        self._ended.set()
+        if self._demodulator is not None:
+            with self._lock:
+                self._dequeue()
+
+    def _dequeue(self) -> None:
+        demodulator = self._demodulator
+        for _ in range(EVENTS_MAX if demodulator is not None else 0):
+            event = demodulator.dequeue() if demodulator is not None else None
+            if event is None:
+                return
+            self._handler(event)
+        raise LocalError(f"{type(demodulator).__name__} has made more than {EVENTS_MAX} events of one")
+
+    def _keep_time(self) -> None:
+        demodulator = self._demodulator
+        while demodulator is not None and not self._ended.wait(demodulator.period_ns / 1e9):
+            with self._lock:
+                try:
+                    demodulator.period()
+                    self._dequeue()
+                except Exception:
+                    log.exception("%s failed when its period was over", type(demodulator).__name__)
+
+
+class Stage:
+    """One pair at work: the derived channel of a modulator, the sink there, the demodulator before the handler."""
+
+    __slots__ = ("channel", "demodulation", "sink")
+
+    def __init__(self, channel: "Channel", sink: Sink, demodulation: Demodulation) -> None:
+        self.channel: Final = channel
+        self.sink: Final = sink
+        self.demodulation: Final = demodulation
+
+
+class EagerSink:
+    """A subscription with a modulator inside the sources. Made by `Channel.subscribe(..., modulator=...)`.
+
+    The handler runs in a thread of its own, one event after the other.
+    """
+
+    def __init__(
+        self,
+        channel: "Channel",
+        handler: Handler,
+        modulator: Modulator | None,
+        demodulator: Demodulator | None,
+        wishes: Wishes,
+    ) -> None:
+        """Install the modulator in every source, and subscribe.
+
+        Raises:
+            RefusedError: A source does not run it, and says why.
+            EchoicError: The channel's manager or a source cannot be reached.
+        """
+        self.name: Final = f"{getattr(handler, '__name__', type(handler).__name__)}#eager{next(_numbers)}"
+        self._channel = channel
+        self._handler = handler
+        self._wishes = wishes
+        self._lock = threading.RLock()
+        self._closed = False
+        self._stage = self._staged(channel.modulate_for(modulator, wishes), demodulator)
+        self._stage.channel.endpoints.add_sink(self._stage.sink)
+        self._stage.sink.start()
+        self.modulator = modulator
+
+    @property
+    def channel(self) -> "Channel":
+        """The derived channel of the modulator, to which others may subscribe as well."""
+        return self._stage.channel
+
+    def reset(
+        self,
+        modulator: Modulator | None = None,
+        demodulator: Demodulator | None = None,
+        *,
+        sync: bool = True,
+        timeout: float = SETTLE_SECONDS,
+    ) -> "Future[None]":
+        """Put another pair in the place of the one at work; no event is lost, repeated or reordered.
+
+        Each event of a source is seen by exactly one of the two modulators, and what the former makes of its events is
+        handled before what the other makes of those that follow.
+
+        Args:
+            modulator: What runs inside the sources from here on; None for nothing, so that all events come.
+            demodulator: What stands before the handler from here on.
+            sync: Return when all sources have turned; else at once, and the result tells when.
+            timeout: How many seconds the handler has for what has arrived before.
+
+        Raises:
+            RefusedError: A source does not run the modulator; the former pair goes on.
+            LocalError: The subscription was closed, or this was called by its own handler without `sync=False`.
+            EchoicError: The channel's manager or a source cannot be reached.
+        """
+        done: Future[None] = Future()
+        if sync:
+            self._reset(modulator, demodulator, timeout)
+            done.set_result(None)
+        else:
+            arguments = (done, modulator, demodulator, timeout)
+            threading.Thread(target=self._reset_later, args=arguments, name="echoic-reset", daemon=True).start()
+        return done
+
+    def _reset_later(
+        self, done: "Future[None]", modulator: Modulator | None, demodulator: Demodulator | None, timeout: float
+    ) -> None:
+        try:
+            self._reset(modulator, demodulator, timeout)
+        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    def _reset(self, modulator: Modulator | None, demodulator: Demodulator | None, timeout: float) -> None:
+        with self._lock:
+            if self._closed:
+                raise LocalError("the subscription was closed")
+            former = self._stage
+            wanted = self._channel.modulate_for(modulator, self._wishes)
+            following = self._staged(wanted, demodulator)
+            if wanted.endpoints is former.channel.endpoints:
+                self._exchange(former, following, timeout)
+            else:
+                self._go_over(former, following, timeout)
+            self._stage, self.modulator = following, modulator
+
+    def _go_over(self, former: Stage, following: Stage, timeout: float) -> None:
+        try:
+            following.channel.endpoints.add_sink(following.sink, former.channel.endpoints)
+        except EchoicError:
+            former.channel.endpoints.take_back(former.sink, following.channel.endpoints)
+            raise
+        self._finish(former, timeout)
+        following.sink.start()
+
+    def _exchange(self, former: Stage, following: Stage, timeout: float) -> None:
+        """Put another demodulator before the handler, with the same modulator inside the sources."""
+        following.channel.endpoints.replace_sink(former.sink, following.sink)
+        self._finish(former, timeout)
+        following.sink.start()
+
+    def _finish(self, former: Stage, timeout: float) -> None:
+        """Let the handler see everything that the former pair has made, and end it."""
+        if not former.sink.settle(timeout):
+            log.warning("%s has not handled what came before a reset within %s s", self.name, timeout)
+        try:
+            former.demodulation.end()
+        except Exception:
+            log.exception("%s failed at what its demodulator had kept", self.name)
+        former.sink.close(timeout=timeout)
+
+    def _staged(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
+        wishes, demodulation = self._wishes, Demodulation(self._handler, demodulator)
+        sink = Sink(
+            channel.endpoints,
+            demodulation,
+            wishes.declared if wishes.declared is not None else channel.own_type,
+            batch=False,
+            slow=wishes.slow,
+            queued=True,
+            narrow=wishes.narrow,
+            on_gap=wishes.on_gap,
+        )
+        sink.handle = self.name
+        return Stage(channel, sink, demodulation)
+
+    def statistics(self) -> SinkStatistics:
+        """Return what the handler has seen since the last reset."""
+        return self._stage.sink.statistics()
+
+    def derivations(self) -> "list[DerivationCounts]":
+        """Return what the modulator has done at every source, and what it has spared.
+
+        Raises:
+            EchoicError: The manager or a source's hub cannot be reached.
+        """
+        handle = self._stage.channel.derivation
+        return handle.counts() if handle is not None else []
+
+    def close(self, timeout: float = -1) -> None:
+        """End the subscription: the handler is not called again once this returns."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._stage.sink.close(timeout)
+                self._stage.demodulation.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<EagerSink {self.name} of {self._channel.id} with {self.modulator!r}>"
