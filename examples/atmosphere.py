@@ -10,6 +10,7 @@ by resetting the handler, a difference: only cells whose temperature has moved s
 """
 
 import multiprocessing
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,6 +22,7 @@ from echoic.eager import SharedObject
 from echoic.eager.ready import Difference, Window
 
 LAYERS, LATITUDES, LONGITUDES = 4, 18, 36
+CELLS = {"layer": (0, LAYERS - 1), "latitude": (0, LATITUDES - 1), "longitude": (0, LONGITUDES - 1)}
 STEPS = 24  # of each phase: a day
 
 
@@ -62,7 +64,7 @@ VIEWERS = (
     Viewer("teacher", (0, 1, 0, 17, 0, 35), (0, 3, 0, 8, 9, 26), 0.75),
     Viewer("student", (0, 0, 6, 11, 0, 17), (2, 2, 3, 8, 18, 29), 2.5),
 )
-ROW = "{:<8} {:<13} {:>7} {:>7} {:>7} {:>7}{}"
+ROW = "{:<8} {:<13} {:>8} {:>7} {:>7} {:>7} {:>7}  {}"
 PHASES = ("window", "other window", "difference")
 
 
@@ -106,7 +108,7 @@ class Atmosphere:
 
 
 def view(viewer: Viewer, channel: str, model: Connection) -> None:
-    """Watch the atmosphere until the model says that the day is over; runs in a process of its own."""
+    """Watch the atmosphere until the model says that it is over; runs in a process of its own."""
     seen: list[GridData] = []
     box = BBox(*viewer.first)
     with echoic.Hub() as hub:
@@ -114,24 +116,27 @@ def view(viewer: Viewer, channel: str, model: Connection) -> None:
         handle = grid.subscribe(seen.append, modulator=Window(box, declared=GridData))
         model.send("ready")
         for request in iter(model.recv, "end"):
-            if request == "other window":
-                look_elsewhere(box, viewer.second)
-            elif request == "difference":
-                cells = {"layer": (0, LAYERS - 1), "latitude": (0, LATITUDES - 1), "longitude": (0, LONGITUDES - 1)}
-                handle.reset(Difference("temperature", viewer.alarm, cells=cells, declared=GridData), sync=True)
-            elif request == "count":
+            begun = time.perf_counter()
+            if request == "count":
                 model.send((len(seen), span(seen)))
                 seen.clear()
                 continue
-            model.send("done")
+            if request == "other window":
+                look_elsewhere(box, viewer.second, handle.channel)
+            else:
+                handle.reset(Difference("temperature", viewer.alarm, cells=CELLS, declared=GridData), sync=True)
+            model.send(1000 * (time.perf_counter() - begun))
 
 
-def look_elsewhere(box: BBox, bounds: tuple[int, int, int, int, int, int]) -> None:
-    """Change the view as a whole: nothing leaves before `publish`."""
+def look_elsewhere(box: BBox, bounds: tuple[int, int, int, int, int, int], derived: echoic.Channel) -> None:
+    """Change the view as a whole: nothing leaves before `publish`, which does not wait for the sources; this does."""
     box.start_layer, box.end_layer, box.start_latitude, box.end_latitude, box.start_longitude, box.end_longitude = (
         bounds
     )
     box.publish()
+    deadline = time.monotonic() + 10
+    while derived.params.values != box.snapshot() and time.monotonic() < deadline:
+        time.sleep(0.0001)
 
 
 def span(seen: list[GridData]) -> str:
@@ -148,39 +153,40 @@ def ask(viewers: list[Connection], request: str) -> list[object]:
     return [viewer.recv() for viewer in viewers]
 
 
-def main() -> None:
-    """Run the model for a day in each mode, and print what each viewer was spared."""
-    processes, viewers = [], []
+def start_viewers(channel: str) -> list[Connection]:
+    """Start a process for each viewer, and return the lines to them once all are watching."""
     spawn = multiprocessing.get_context("spawn")
-    event_bytes = echoic.Format.of(GridData).size
+    lines = []
+    for viewer in VIEWERS:
+        line, theirs = spawn.Pipe()
+        spawn.Process(target=view, args=(viewer, channel, theirs)).start()
+        lines.append(line)
+    for line in lines:
+        line.recv()
+    return lines
+
+
+def main() -> None:
+    """Run the model for a day in each mode, and print what each viewer was spared and how long a change took."""
     with echoic.Hub() as hub:
         grid = hub.create("atmosphere", GridData)
-        source = grid.source()
-        for viewer in VIEWERS:
-            mine, theirs = spawn.Pipe()
-            processes.append(spawn.Process(target=view, args=(viewer, grid.id, theirs), daemon=True))
-            processes[-1].start()
-            viewers.append(mine)
-        for viewer in viewers:
-            viewer.recv()
-        model = Atmosphere()
-        heads = ("viewer", "mode", "made", "sent", "kbytes", "spared", "  layers, latitudes, longitudes")
-        print(ROW.format(*heads))
+        source, model = grid.source(), Atmosphere()
+        viewers = start_viewers(grid.id)
+        print(
+            ROW.format("viewer", "mode", "change", "made", "sent", "kbytes", "spared", "layers, latitudes, longitudes")
+        )
         for phase in PHASES:
-            if phase != "window":
-                ask(viewers, phase)
+            changes = [f"{taken:.1f} ms" for taken in ask(viewers, phase)] if phase != PHASES[0] else ["", ""]
             made = 0
             for events in model.steps(STEPS):
                 source.submit_batch(events)
                 made += len(events)
             source.drain()
-            for viewer, (sent, part) in zip(VIEWERS, ask(viewers, "count"), strict=True):
-                kilobytes, spared = f"{sent * event_bytes / 1000:.0f}", f"{1 - sent / made:.1%}"
-                print(ROW.format(viewer.name, phase, made, sent, kilobytes, spared, f"  {part}"))
+            for viewer, change, (sent, part) in zip(VIEWERS, changes, ask(viewers, "count"), strict=True):
+                kilobytes, spared = sent * grid.format.size // 1000, f"{1 - sent / made:.1%}"
+                print(ROW.format(viewer.name, phase, change, made, sent, kilobytes, spared, part))
         for viewer in viewers:
             viewer.send("end")
-        for process in processes:
-            process.join(10)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
-from echoic import ECodeError, Hub, Policy, Trouble, aio
+from echoic import Context, Controls, ECodeError, Hub, Policy, Trouble, aio, event
 from echoic.errors import ChannelNotFoundError, ClosedError, DeliveryError, LocalError, RefusedError
 from tests.hub.parties import PATIENCE_SECONDS, Note, Tick
+
+
+@event
+class Pace:
+    rate: float
+
 
 Scene = Callable[[aio.Hub, aio.Hub], Coroutine[Any, Any, None]]
 
@@ -394,3 +400,21 @@ def test_a_hub_may_refuse_to_run_the_code_of_others() -> None:
                 await few.events().begin()
 
     asyncio.run(run())
+
+
+def test_sources_are_steered_from_a_loop_and_have_a_context() -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick, context=Pace)
+        rates: list[float] = []
+        controls = Controls(tune=lambda *, rate: rates.append(rate))
+        source = await channel.source(context=Context(Pace(1.0), writable=("rate",)), controls=controls)
+        opened = await here.open(channel.id, Tick)
+        assert [answer.taken for answer in await opened.steer("tune", rate=2.5)] == [True]
+        assert (rates, source.heard) == ([2.5], False)
+        derived = await opened.derive("{ context.rate = input.number; return 1; }")
+        async with derived.events() as events:
+            await source.submit(Tick(0, 7))
+            assert (await anext(events)).number == 7
+        assert source.context.rate == 7.0
+
+    play(scene)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from echoic.channels import Policy, Steering, Trouble
-    from echoic.eager import SharedObject
+    from echoic.eager import Demodulator, EcodeModulator, Modulator, SharedObject, SigningKey
     from echoic.errors import EchoicError, ECodeError
     from echoic.formats import (
         ARCHITECTURES,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from echoic.hub import Channel, Context, Controls, Events, Hub, Sink, Source
+    from echoic.hub import Channel, Context, Controls, EagerSink, Events, Hub, Sink, Source
     from echoic.links import Identity
     from echoic.wire import Batch
 
@@ -48,16 +48,21 @@ __all__ = [
     "Compatibility",
     "Context",
     "Controls",
+    "Demodulator",
     "ECodeError",
+    "EagerSink",
     "EchoicError",
+    "EcodeModulator",
     "Events",
     "Format",
     "Hub",
     "Identity",
+    "Modulator",
     "Policy",
     "Record",
     "Registry",
     "SharedObject",
+    "SigningKey",
     "Sink",
     "Source",
     "Steering",
@@ -84,9 +89,9 @@ _homes = {
     **dict.fromkeys(("Policy", "Steering", "Trouble"), "echoic.channels"),
     **dict.fromkeys(("ECodeError", "EchoicError"), "echoic.errors"),
     "Batch": "echoic.wire",
-    "SharedObject": "echoic.eager",
+    **dict.fromkeys(("Demodulator", "EcodeModulator", "Modulator", "SharedObject", "SigningKey"), "echoic.eager"),
     "Identity": "echoic.links",
-    **dict.fromkeys(("Channel", "Context", "Controls", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
+    **dict.fromkeys(("Channel", "Context", "Controls", "EagerSink", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
 }
 
 

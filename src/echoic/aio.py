@@ -16,7 +16,17 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from echoic import hub as blocking
-from echoic.channels import ChannelCounts, ChannelEntry, DerivationCounts, Gap, Placement, Policy, Trouble
+from echoic.channels import (
+    ChannelCounts,
+    ChannelEntry,
+    DerivationCounts,
+    Gap,
+    Placement,
+    Plain,
+    Policy,
+    Steering,
+    Trouble,
+)
 from echoic.errors import EchoicError
 from echoic.links import Identity
 
@@ -78,9 +88,19 @@ class Channel:
         self.id: Final = channel.id
         self.name: Final = channel.name
 
-    async def source(self, declared: object | None = None) -> "Source":
-        """Open a source, as `echoic.Channel.source` does."""
-        return Source(await asyncio.to_thread(self.blocking.source, declared))
+    async def source(
+        self,
+        declared: object | None = None,
+        *,
+        context: blocking.Context | None = None,
+        controls: blocking.Controls | None = None,
+    ) -> "Source":
+        """Open a source, as `echoic.Channel.source` does; controls are called in threads, not in the loop."""
+        return Source(await asyncio.to_thread(self.blocking.source, declared, context=context, controls=controls))
+
+    async def steer(self, action: str, /, **values: Plain) -> list[Steering]:
+        """Ask every source to `start`, `stop` or `tune` the generation of events, as `echoic.Channel.steer` does."""
+        return await asyncio.to_thread(self.blocking.steer, action, **values)
 
     async def derive(
         self,
@@ -309,6 +329,16 @@ class Source:
 
     def __init__(self, source: blocking.Source) -> None:
         self.blocking: Final = source
+
+    @property
+    def context(self) -> blocking.Context:
+        """What it lets others see of the program."""
+        return self.blocking.context
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return self.blocking.heard
 
     async def submit(self, event: object) -> None:
         """Give an event to every sink of the channel; waits only while one that wants every event has no room."""

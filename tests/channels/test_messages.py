@@ -67,6 +67,10 @@ some: list[st.SearchStrategy[Message]] = [
     st.builds(messages.Restore, texts, states),
     st.builds(messages.Placed, numbers, numbers, numbers, st.booleans()),
     st.builds(messages.Trouble, texts, texts, texts, numbers, st.booleans()),
+    st.builds(messages.Watch, texts, blobs),
+    st.builds(messages.Unwatch, texts),
+    st.builds(messages.Write, texts, numbers, st.integers(0, 2**64 - 1), st.lists(texts, max_size=3).map(tuple), blobs),
+    st.builds(messages.Update, texts, numbers, blobs, numbers, st.booleans()),
     st.builds(messages.Detach, texts, texts, st.integers(0, 2**63)),
     st.builds(
         messages.Bind,

@@ -5,6 +5,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,10 +26,7 @@ from echoic.eager.keys import (
 from echoic.errors import InsecureError, LocalError, RefusedError
 
 ALICE, BOB = SigningKey.generate(), SigningKey.generate()
-X25519 = """-----BEGIN PRIVATE KEY-----
-MC4CAQAwBQYDK2VuBCIEIJC0bAz5rUYVqwDv6hm8xOQmGd6Cv5FXC6cJBFL7fXJC
------END PRIVATE KEY-----
-"""
+X25519 = X25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +115,7 @@ def test_a_key_that_others_can_read_is_refused() -> None:
     path = key_path()
     ALICE.save(path)
     path.chmod(0o640)
-    with pytest.raises(InsecureError, match="others may read .*, its mode is 0640; chmod 0600 mends it"):
+    with pytest.raises(InsecureError, match=r"others may read .*, its mode is 0640; chmod 0600 mends it"):
         SigningKey.load(path)
 
 
@@ -133,7 +132,7 @@ def test_a_file_without_a_key_is_refused(tmp_path: Path, text: str, said: str) -
 
 
 def test_a_missing_key_says_how_to_make_one() -> None:
-    with pytest.raises(LocalError, match="there is no key file .*default.key; `echoic keys new` makes one"):
+    with pytest.raises(LocalError, match=r"there is no key file .*default.key; `echoic keys new` makes one"):
         SigningKey.load(key_path())
 
 

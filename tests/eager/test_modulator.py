@@ -185,6 +185,13 @@ def test_equality_is_class_and_state() -> None:
     assert Window(1) != "window"
 
 
+def test_objects_that_are_not_shared_yet_are_told_apart() -> None:
+    box = Box(1)
+    assert Boxed(box) == Boxed(box)
+    assert Boxed(box) != Boxed(Box(1))
+    assert EcodeModulator("return 1;", params=box) != EcodeModulator("return 1;", params=Box(1))
+
+
 def test_equality_is_the_users_to_define() -> None:
     assert Folded("Box") == Folded("bOX")
     assert len({Folded("a"), Folded("A"), Folded("b")}) == 2

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import echoic
 from echoic.eager import Modulator, SigningKey, load
 from echoic.eager.parcel import DOMAIN, PARCEL_BYTES_MAX, Parcel, SharedReference, Signed, pack, sign, unpack
+from echoic.eager.shared_object import SharedObject, SharedView, attach, encode_values, record_class
 from echoic.errors import LocalError, MalformedFrameError, RefusedError
 from echoic.formats import Format
 
@@ -43,6 +44,20 @@ class Window(Modulator):
 
     def enqueue(self, event: Any) -> None:
         if self.low <= event.price < self.high:
+            super().enqueue(event)
+
+
+class Box(SharedObject):
+    start: int = 0
+    end: int = 0
+
+
+class Boxed(Modulator):
+    box: Box
+    low: float = 0.0
+
+    def enqueue(self, event: Any) -> None:
+        if self.box.start <= event.price < self.box.end:
             super().enqueue(event)
 
 
@@ -93,6 +108,52 @@ def test_state_arrives_as_it_was_sent(state: dict[str, Any]) -> None:
     assert received.equality()[0] == sent.equality()[0]
 
 
+class Kept:
+    """A replica that is nowhere else."""
+
+    def __init__(self, id: str, box: Box) -> None:
+        self.id = id
+        self.format = Format.of(record_class(Box))
+        self.view = SharedView(encode_values(box.snapshot(), self.format), 3)
+
+    def write(self, fields: tuple[str, ...], values: bytes) -> None:
+        self.view = SharedView(values, self.view.version + 1)
+
+    def pull(self) -> None:
+        pass
+
+    def release(self, copy: SharedObject) -> None:
+        pass
+
+
+def shared_box(id: str) -> Box:
+    box = Box(1, 5)
+    attach(box, Kept(id, box))
+    return box
+
+
+def test_shared_objects_travel_as_references() -> None:
+    box = shared_box("h:1/shared/1-a")
+    data, digest = pack(Boxed(box), PARENT, TRADE, KEY)
+    parcel, key = unpack(data)
+    (reference,) = parcel.shared
+    assert (reference.attribute, reference.id, reference.class_name, reference.version) == ("box", box.id, "Box", 3)
+    assert reference.values == encode_values(box.snapshot(), Format.from_descriptor(reference.format))
+    loaded = load(parcel, key)
+    copy = loaded.shared_classes["box"](2, 3)
+    made = loaded.make({"box": copy})
+    made.enqueue(Trade("a", 2.5))
+    made.enqueue(Trade("a", 1.5))
+    assert (made.waiting, type(copy).__name__) == (1, "Box")
+    assert pack(Boxed(box), PARENT, TRADE, OTHER)[1] == digest
+    assert pack(Boxed(shared_box("h:1/shared/2-b")), PARENT, TRADE, KEY)[1] != digest
+
+
+def test_an_object_that_is_not_shared_cannot_travel() -> None:
+    with pytest.raises(LocalError, match="not shared yet"):
+        pack(Boxed(Box(1, 2)), PARENT, TRADE, KEY)
+
+
 def test_an_output_of_the_parents_type_is_what_goes_in() -> None:
     class Same(Modulator):
         pass
@@ -101,8 +162,6 @@ def test_an_output_of_the_parents_type_is_what_goes_in() -> None:
         output = Trade
 
     assert unpack(pack(Same(), PARENT, TRADE, KEY)[0])[0].output == b""
-    with pytest.raises(LocalError, match="local variable|not defined"):
-        pack(type("Nowhere", (Named,), {}), PARENT, TRADE, KEY)  # type: ignore[arg-type]
     assert unpack(pack(Named(), PARENT, TRADE, KEY)[0])[0].output == b""
 
 
@@ -137,7 +196,8 @@ class Window(Modulator):
         if event.price > self.low and LIMITS:
             super().enqueue(event)
 
-print(pack(Window(2), "echoic://127.0.0.1:1/" + sys.argv[1], Trade.__echoic_binding__.format, SigningKey.generate())[1].hex())
+parent = "echoic://127.0.0.1:1/" + sys.argv[1]
+print(pack(Window(2), parent, echoic.Format.of(Trade), SigningKey.generate())[1].hex())
 """
 
 
@@ -165,6 +225,11 @@ def test_state_that_cannot_travel_is_the_senders_mistake() -> None:
     for modulator, said in ((large, "bytes of `state`, limit is 524288"), (wrong, "Window.low"), (restless, "-1 ns")):
         with pytest.raises(LocalError, match=said):
             pack(modulator, PARENT, TRADE, KEY)
+
+
+def test_a_class_is_no_modulator() -> None:
+    with pytest.raises(LocalError, match=r"expected a modulator, got the class `Window`; write `Window\(\.\.\.\)`"):
+        pack(Window, PARENT, TRADE, KEY)  # type: ignore[arg-type]
 
 
 def refused(data: bytes) -> str:
@@ -215,6 +280,23 @@ def test_signatures_are_bound_to_the_parcel_the_key_and_the_use() -> None:
         with pytest.raises(RefusedError):
             unpack(encode(swapped))
     assert unpack(encode(second))[1] == OTHER.public
+
+
+def test_the_signer_is_asked_for_before_the_inside_is_looked_at() -> None:
+    noise = msgspec.msgpack.encode([b"noise", KEY.public, KEY.sign(DOMAIN + b"noise")])
+    asked: list[str] = []
+
+    def refuse(key: str) -> None:
+        asked.append(key)
+        raise RefusedError("nobody is admitted")
+
+    for data in (WINDOW, noise):
+        with pytest.raises(RefusedError, match="nobody is admitted"):
+            unpack(data, admit=refuse)
+    assert asked == [KEY.public] * 2
+    assert unpack(WINDOW, admit=asked.append)[1] == asked[2]
+    with pytest.raises(MalformedFrameError, match="expected a parcel"):
+        unpack(noise)
 
 
 REFERENCE = SharedReference("box", "h:1/shared/1-a", "Box", Format.of(Mean).descriptor, bytes(8), 1)

@@ -128,6 +128,7 @@ def test_what_is_gathered_leaves_when_there_is_enough_or_the_period_is_over(pair
     events = [Trade("A", float(number)) for number in range(5)]
     first = sent(modulator, events)
     assert len(first) == 1
+    assert modulator.waiting == 2
     modulator.period()
     second = drained(modulator)
     modulator.period()

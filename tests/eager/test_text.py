@@ -293,6 +293,16 @@ def test_ordinary_python_travels(tmp_path: Path, future: str, body: str, used: s
     assert cls().dequeue() == result
 
 
+def test_constants_travel_as_they_were_when_the_class_first_did(tmp_path: Path) -> None:
+    main = f"{HEAD}LIMIT = 1\n\nclass Window(Modulator):\n    def dequeue(self):\n        return LIMIT\n"
+    with program(tmp_path, {"main_part": main}) as module:
+        module.LIMIT = 2
+        text = source_text(module.Window)
+        module.LIMIT = 3
+        assert source_text(module.Window) == text
+    assert "LIMIT = 2\n" in text
+
+
 SCRIPT = (
     HEAD
     + """

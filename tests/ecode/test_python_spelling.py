@@ -134,7 +134,7 @@ REFUSED = [
     ("x = y = 1", "several targets are not part of the subset; assign one at a time"),
     ("x, y = 1, 2", "tuples are not part of the subset; assign one value at a time"),
     ("x, y = input.grid", "several targets are not part of the subset"),
-    ("input = 1", "`input` cannot be assigned to, only fields of `output` can"),
+    ("input = 1", "`input` cannot be assigned to, only fields of `output` and `context` can"),
     ("input.number = 1", "`input.number` cannot be assigned to"),
     ("param.low = 1.0", "`param.low` cannot be assigned to"),
     ("x = surrounding", "`surrounding` is not a variable of this function; what surrounds it is not sent along"),

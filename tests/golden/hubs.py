@@ -65,6 +65,7 @@ OTHER_ID = ChannelId("127.0.0.1:7401", "lab/more")
 MANAGER = Hello(name="manager", hub="00000000000000aa", address="127.0.0.1:7401")
 SINK = Hello(name="sink", hub="00000000000000bb", address="127.0.0.1:7402")
 PLOTTER = SinkHub("127.0.0.1:7402", "drop_oldest", ("printer", "plotter"), SINK.hub, 3)
+OBJECT = "127.0.0.1:7401/shared/1-00112233445566778899aabbccddeeff"
 HELLO_KEYS = ("version", "minor", "features", "payload_bytes_max", "name", "hub", "address")
 
 
@@ -288,6 +289,12 @@ def every_message() -> Iterator[tuple[int, bool, Message]]:
     yield 2**32, False, messages.Report()
     counts = ChannelCounts("lab/ticks", id, "Tick", 1, 2, 3, 4, 5, 6, 7, 8, 9, 2**33)
     yield 2**32, True, messages.Reported("manager", [counts])
+    yield 10, False, messages.Watch(OBJECT, b"\x94\x01")
+    yield 10, True, messages.Update(OBJECT, 4, b"\x05\0\0\0\0\0\0\0")
+    yield 11, False, messages.Write(OBJECT, 12, 0x8877665544332211, ("layer", "scale"), b"\x06\0\0\0\0\0\0\0")
+    yield 11, True, messages.Update(OBJECT, 5, b"\x06\0\0\0\0\0\0\0", 12)
+    yield 0, False, messages.Update(OBJECT, 5, b"", 12, ended=True)
+    yield 12, False, messages.Unwatch(OBJECT)
     yield 0, False, messages.Farewell()
     yield 3, True, messages.Done()
     yield 8, True, messages.Refused("ChannelNotFoundError", "channel `lab/ticks` not found")
@@ -335,6 +342,18 @@ def malformed_hubs(batch: Batch) -> list[Vector]:
         (FrameKind.CONTROL, "a field of another type", message(1, False, {"type": "Describe", "name": 7})),
         (FrameKind.CONTROL, "an unknown role", message(1, False, join_of("spy", "block"))),
         (FrameKind.CONTROL, "an unknown rule for slow sinks", message(1, False, join_of("sink", "never"))),
+        (
+            FrameKind.CONTROL,
+            "values of a shared object that are a text",
+            message(0, False, {"type": "Update", "object": OBJECT, "version": 1, "values": "5"}),
+        ),
+        (
+            FrameKind.CONTROL,
+            "a change of a shared object that names a number as its field",
+            message(
+                1, False, {"type": "Write", "object": OBJECT, "number": 1, "token": 2, "fields": [7], "values": b""}
+            ),
+        ),
         (FrameKind.CONTROL, "bytes behind the envelope", message(1, False, {"type": "Browse"}) + b"\0"),
     ]
     return [{"why": why, "kind": int(kind), "payload": payload.hex()} for kind, why, payload in found]

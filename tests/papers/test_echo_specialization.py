@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy
 import pytest
 
-from echoic import Array, Channel, Source, event, float64, int32, int64
+from echoic import Array, Channel, Context, Source, event, float64, int32, int64
 from echoic.channels import Policy, Trouble
 from echoic.errors import FormatError, RefusedError
 from tests.hub.parties import Collector, StartHub, eventually
@@ -345,6 +345,45 @@ def test_figure_5_reduces_the_data_by_almost_four_orders_of_magnitude(start_hub:
     [counts] = here.report(here.address).derivations
     assert counts.bytes_in / counts.bytes_out == pytest.approx(253 * 37 + 1, abs=1)
     assert 10**3.5 < counts.bytes_in / counts.bytes_out < 10**4
+
+
+# 4 "Visibility into Source Process"
+
+
+@event
+class Level:
+    value: float64
+
+
+@event
+class Pump:
+    """The "context" of a channel: "program elements which might be accessible to derivation functions"."""
+
+    speed: float64
+    limit: float64
+
+
+OVERFLOW = "{ if (input.value > context.limit) { context.speed = 0; context.alarm(input.value); } return 0; }"
+
+
+def test_a_threshold_steers_the_program_synchronously_and_without_a_network_round_trip(start_hub: StartHub) -> None:
+    alarms: list[float] = []
+    levels = start_hub().create("levels", Level, context=Pump)
+    context = Context(Pump(3.0, 10.0), writable=("speed",), functions={"alarm": alarms.append})
+    source, level = levels.source(context=context), 0.0
+    start_hub().open(levels.id, Level).derive(OVERFLOW).subscribe(Collector())
+    while context.speed:
+        level += context.speed
+        source.submit(Level(level))
+    assert (level, alarms) == (12.0, [12.0])
+    assert levels.statistics().bytes_out == 0
+
+
+def test_visibility_into_the_sending_application_is_controlled_by_the_sender(start_hub: StartHub) -> None:
+    levels = start_hub().create("levels", Level, context=Pump)
+    levels.source(context=Context(Pump(3.0, 10.0)))
+    with pytest.raises(RefusedError, match="cannot be assigned to: the source does not list it as writable"):
+        start_hub().open(levels.id, Level).derive("{ context.speed = 0; return 0; }").subscribe(Collector())
 
 
 # 4 "Function Analysis"

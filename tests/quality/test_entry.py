@@ -17,6 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("sh", "bash", "cat", "cksum", "cp", "dirname", "env", "mkdir", "mktemp", "rm", "sleep")
+PROGRAMS = {"gcc": "the C compiler gcc", "bwrap": "bubblewrap"}
+"""What the tests need of the machine, and what it is called when it is missing."""
 WAIT_SECONDS_MAX = 20
 
 STAND_IN = """\
@@ -99,7 +101,8 @@ def checkout(tmp_path: Path) -> Checkout:
         (tools / tool).symlink_to(shutil.which(tool) or tool)
     checkout = Checkout(root, tools)
     checkout.put("python3", STAND_IN)
-    checkout.put("gcc", "#!/bin/sh\n")
+    for program in PROGRAMS:
+        checkout.put(program, "#!/bin/sh\n")
     return checkout
 
 
@@ -264,26 +267,31 @@ def test_a_machine_without_a_fit_python_is_told_what_is_needed(checkout: Checkou
     assert not checkout.locked
 
 
-def test_the_tests_get_a_c_compiler_where_there_is_none(checkout: Checkout) -> None:
-    (checkout.tools / "gcc").unlink()
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_tests_get_a_program_that_is_not_there(checkout: Checkout, program: str) -> None:
+    (checkout.tools / program).unlink()
     checkout.put("id", "#!/bin/sh\necho 0\n")
     # As on a machine whose list of packages is empty: the first install fails, after the update it does not.
     checkout.put(
         "apt-get",
-        '#!/bin/sh\ncd "${0%/*}"\ncase "$*" in\n*update*) echo 1 >list ;;\n*) [ -f list ] && cp apt-get gcc ;;\nesac\n',
+        '#!/bin/sh\ncd "${0%/*}"\ncase "$*" in\n*update*) echo 1 >list ;;\n'
+        f"*) [ -f list ] && cp apt-get {program} ;;\nesac\n",
     )
     done = checkout.run("test")
     assert done.stdout.startswith("ran python -m pytest")
-    assert "installing gcc by apt-get" in done.stderr
-    assert "gcc" not in checkout.run("test").stderr
+    assert f"installing {program} by apt-get" in done.stderr
+    assert program not in checkout.run("test").stderr
 
 
-def test_a_machine_without_a_c_compiler_and_apt_is_told_so_by_the_tests_alone(checkout: Checkout) -> None:
-    (checkout.tools / "gcc").unlink()
+@pytest.mark.parametrize(("program", "name"), PROGRAMS.items())
+def test_a_machine_without_a_program_and_apt_is_told_so_by_the_tests_alone(
+    checkout: Checkout, program: str, name: str
+) -> None:
+    (checkout.tools / program).unlink()
     checkout.put("id", "#!/bin/sh\necho 0\n")
     done = checkout.run("test")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "need the C compiler gcc" in done.stderr
+    assert f"the tests need {name}" in done.stderr
     assert checkout.run("python").returncode == 0
 
 

@@ -25,6 +25,15 @@ ERROR_CLASSES_MAX = 25
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 UNSAFE_MODULES = {"pickle", "marshal", "cloudpickle", "dill", "shelve"}
 
+# Who may run a text, and whose text that is.
+EXECUTING = {
+    "src/echoic/eager/loading.py": "somebody else's, once its signer was found in the operator's list",
+    "src/echoic/ecode/generated_python/kernel.py": "our own, made of a checked program",
+    "src/echoic/testing/bench/derive/compilers.py": "our own, written beside it",
+    "src/echoic/wire/decode.py": "our own, made of words of ours and of numbers",
+    "src/echoic/wire/encode.py": "our own, made of words of ours and of numbers",
+}
+
 # The folders in which a developer's machine keeps a checkout, when they start an absolute path.
 MACHINE_PATH = re.compile(r"(?<![\w.)}*>-])/(?:work|farm|root|home/\w+|Users/\w+)/")
 
@@ -175,6 +184,16 @@ def calls_of_eval(root: Path) -> list[str]:
     return found
 
 
+def calls_of_exec(root: Path) -> list[str]:
+    found = []
+    for place, node in source_nodes(root):
+        match node:
+            case ast.Call(ast.Name("exec") | ast.Attribute(ast.Name("builtins"), "exec")):
+                if place.partition(":")[0] not in EXECUTING:
+                    found.append(f"{place} calls exec; only `eager/loading.py` runs the text of others")
+    return found
+
+
 def swallowed_errors(root: Path) -> list[str]:
     found = []
     for place, node in source_nodes(root):
@@ -259,6 +278,7 @@ def test_the_types_are_strict_and_sound() -> None:
         vague_names,
         unsafe_imports,
         calls_of_eval,
+        calls_of_exec,
         swallowed_errors,
         error_tree_faults,
     ],
@@ -286,6 +306,7 @@ CLEAN = {
     "src/echoic/wire/frames.py": '"""Frames."""\n',
     "src/echoic/channels/__init__.py": '"""Pure. What is it?"""\n',
     "src/echoic/links/__init__.py": '"""Edge: touches sockets."""\n',
+    "src/echoic/eager/__init__.py": '"""Edge: runs code."""\n',
     "src/echoic/hub/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/aio.py": '"""For asyncio."""\n',
     "src/echoic/testing/__init__.py": '"""Edge: touches nothing."""\n',
@@ -322,6 +343,8 @@ FAULTS: list[tuple[Check, str, str]] = [
     (unsafe_imports, FRAMES, "import marshal\n"),
     (unsafe_imports, FRAMES, "def load():\n    from cloudpickle.compat import pickle\n"),
     (calls_of_eval, FRAMES, "def load(text):\n    return eval(text)\n"),
+    (calls_of_exec, FRAMES, "def load(text):\n    exec(text, {})\n"),
+    (calls_of_exec, "src/echoic/eager/parcel.py", "import builtins\nbuiltins.exec('1')\n"),
     (swallowed_errors, FRAMES, "try:\n    send()\nexcept Exception:\n    pass\n"),
     (swallowed_errors, FRAMES, "try:\n    send()\nexcept:\n    ...\n"),
     (error_tree_faults, FRAMES, "class FrameError(ValueError):\n    pass\n"),

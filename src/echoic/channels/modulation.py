@@ -106,6 +106,15 @@ class Modulation(Derivation):
                 self.suspend(str(error))
 
     @property
+    def stirring_ns(self) -> int:
+        """How often its sources must be stirred: for its period, or to see whether there is room; 0 for never."""
+        if self.runner is None or self.suspended:
+            return 0
+        if self.buffered and self._holding:
+            return min(self.runner.period_ns or ROOM_NS, ROOM_NS)
+        return self.runner.period_ns
+
+    @property
     def holding(self) -> bool:
         """Whether events are held back."""
         return bool(self._holding)
@@ -179,12 +188,6 @@ def note_room(core: "Concentrator", member: "Member") -> None:
 
 def stirring_ns(core: "Concentrator") -> int:
     """Return how often sources must be stirred for the modulators at work here, 0 for never."""
-    wishes = [
-        min(modulation.runner.period_ns or ROOM_NS, ROOM_NS if modulation.holding else modulation.runner.period_ns)
-        for modulation in core.derivations.values()
-        if isinstance(modulation, Modulation)
-        and modulation.runner is not None
-        and (modulation.runner.period_ns or modulation.holding)
-        and any(map(wanted, modulation.outlets.values()))
-    ]
-    return min(wishes, default=0)
+    modulations = [one for one in core.derivations.values() if isinstance(one, Modulation)]
+    wishes = [one.stirring_ns for one in modulations if any(map(wanted, one.outlets.values()))]
+    return min(filter(None, wishes), default=0)

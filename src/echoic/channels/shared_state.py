@@ -236,8 +236,12 @@ class Secondary:
             self.view = msgspec.structs.replace(self.view, stale=stale)
         return changed
 
-    def _send_held(self) -> list[Write]:
-        if not self._held or self.phase != "watching" or len(self._sent) >= WINDOW:
+    def flush(self) -> list[Write]:
+        """Return what has yet to be sent, since nothing will follow that could be sent with it."""
+        return self._send_held(WINDOW + 1)
+
+    def _send_held(self, window: int = WINDOW) -> list[Write]:
+        if not self._held or self.phase != "watching" or len(self._sent) >= window:
             return []
         fields = tuple(self._held)
         self._held.clear()

@@ -111,14 +111,21 @@ class Sharing:
         self.changed[shared.id] = shared
 
     def pull(self, shared: Shared, answer: Answer) -> None:
-        """Bring a copy up to date; `answer` gets Done or Refused."""
+        """Bring a copy up to date, with what was written here before; `answer` gets Done or Refused."""
         if self.get(shared.id) is not shared or (isinstance(shared, Secondary) and shared.phase == "ended"):
             reason = shared.reason if isinstance(shared, Secondary) else "it is not shared any more"
             answer(Refused("UnreachableError", f"{reason} - at {shared.id}"))
         elif isinstance(shared, Master):
             answer(Done())
         else:
-            self._ask(shared, answer)
+
+            def asked(reply: Message) -> None:
+                if isinstance(reply, Done) and shared.unconfirmed:
+                    self._ask(shared, answer)  # behind what could be sent only now
+                else:
+                    answer(reply)
+
+            self._ask(shared, asked)
 
     def release(self, shared: Shared) -> None:
         """Forget an object of which there is no copy here any more; if the master was here, that is its end."""
@@ -131,6 +138,7 @@ class Sharing:
                 if hub in self._core.neighbours:
                     self._core.send(hub, Update(shared.id, shared.view.version, b"", ended=True))
             return
+        self._send(shared, shared.flush())
         del self._secondaries[shared.id]
         if shared.phase in ("asked", "watching"):
             self._core.ask(shared.address, Unwatch(shared.id), ignore)

@@ -182,7 +182,8 @@ class Keeper:
         if parent.format is None:
             raise FormatError(f"channel '{parent.name}' has no type, and only typed channels can be derived from")
         around = self._around
-        program = self._code.check(around.signature(parent.format))  # `derive` does too, but knows no file
+        # `derive` checks it too, but knows no file
+        program = self._code.check(around.signature(parent.format, parent.context))
         cost, limit = analyse(program).cost, Policy().cost_max
         if cost > limit and not self.made:
             say(f"one event may cost {cost} units; sources refuse more than {limit}, unless their policy allows it")

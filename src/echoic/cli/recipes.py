@@ -117,8 +117,8 @@ class Around:
             found[name] = int(size)
         return found
 
-    def signature(self, incoming: Format) -> Signature:
-        """Return the types that code works on whose events are of type `incoming`.
+    def signature(self, incoming: Format, context: Format | None = None) -> Signature:
+        """Return the types that code works on whose events, and the context of their sources, are of given types.
 
         Raises:
             EchoicError: As the other methods do.
@@ -126,7 +126,7 @@ class Around:
         block = self.parameters()
         params = parameter_format(block) if block is not None else None
         capacities = tuple(sorted(self.capacities().items()))
-        return Signature(incoming.on(NATIVE), self.output_format(), params, self.ports, capacities)
+        return Signature(incoming.on(NATIVE), self.output_format(), params, self.ports, capacities, context)
 
 
 AROUND: Final = Around()

@@ -5,7 +5,7 @@
 Importing is nearly all that a start costs, so a confined process imports little. Two packages stand there without their
 `__init__`, which would name nearly everything else: a few of their names are known to be in one module each, and for
 any other one the package is completed, so that whatever a shipped text imports is there. LLVM is left out altogether
-(`without_llvm`). Measured on the machine of `docs/benchmarks.md`: 110 ms instead of 320.
+(`without_llvm`). Measured on the machine of `docs/benchmarks.md`: 145 ms instead of 315.
 
 It imports nothing of echoic before the packages stand.
 """

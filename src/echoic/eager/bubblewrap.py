@@ -17,7 +17,6 @@ killing it ends everything that it could have started. `--die-with-parent` lets 
 Starting takes 4 ms; the rest is Python.
 """
 
-import os
 import shutil
 import site
 import sys
@@ -25,6 +24,9 @@ import sysconfig
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+import msgspec
+import numpy
 
 import echoic
 from echoic.errors import RefusedError
@@ -46,8 +48,8 @@ def find() -> str:
     found = shutil.which("bwrap")
     if found is None or not sys.platform.startswith("linux"):
         raise RefusedError(
-            "modulators of this key run only in a confined process, and bubblewrap, which confines it, is not installed "
-            "here (on Debian and Ubuntu: apt install bubblewrap)"
+            "modulators of this key run only in a confined process, and bubblewrap, which confines it, is not "
+            "installed here (on Debian and Ubuntu: apt install bubblewrap)"
         )
     return found
 
@@ -76,7 +78,7 @@ def _options() -> tuple[str, ...]:
 def _system_folder(folder: Path) -> list[str]:
     """Return how a folder of the system appears: /lib is often a link into /usr."""
     if folder.is_symlink():
-        return ["--symlink", os.readlink(folder), str(folder)]
+        return ["--symlink", str(folder.readlink()), str(folder)]
     return ["--ro-bind", str(folder), str(folder)] if folder.is_dir() else []
 
 
@@ -109,6 +111,7 @@ def _libraries() -> list[Path]:
 
 
 def _packages() -> list[str]:
-    """Return the folders of installed packages."""
+    """Return the folders of installed packages, and those where the ones that echoic needs were found."""
     known = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+    known += [str(Path(package.__file__).parents[1]) for package in (msgspec, numpy) if package.__file__]
     return list(dict.fromkeys(path for path in known if Path(path).is_dir()))

@@ -14,9 +14,10 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
@@ -32,6 +33,8 @@ INFO_BYTES_MAX: Final = 4096
 COMPLAINT_BYTES_MAX: Final = 64 * 1024
 INFO_SECONDS: Final = 10.0
 KILLED_MS: Final = 2000
+REAPED_SECONDS: Final = 2.0
+NAMESPACES: Final = ("ipc", "mnt", "net", "pid", "user", "uts")
 
 
 class Cell:
@@ -44,11 +47,12 @@ class Cell:
     """
 
     def __init__(self) -> None:
-        bwrap = bubblewrap.find()
+        self.bwrap: Final = bubblewrap.find()
+        """The program that confines it."""
         info, told = os.pipe()
         try:
             self._process: Final = subprocess.Popen(
-                bubblewrap.command(bwrap, told),
+                bubblewrap.command(self.bwrap, told),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -63,13 +67,15 @@ class Cell:
             raise RefusedError(f"bubblewrap cannot be started: {error.strerror}") from error
         finally:
             os.close(told)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        reading, writing = self._process.stdout.fileno(), self._process.stdin.fileno()
+        self._streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        writing, reading, self._stderr = (each.fileno() for each in self._streams if each is not None)
         os.set_blocking(reading, False)
         os.set_blocking(writing, False)
         self._pipe = Pipe(reading, writing)
+        self._lock = threading.Lock()
         self._pidfd = -1
+        self.reason = ""
+        """Why it was killed, if that was not for what it answered."""
         self.pid = 0
         """The confined process, as this one numbers it."""
         try:
@@ -90,8 +96,10 @@ class Cell:
             raise RefusedError(f"no process can be confined here: {self._complaint() or error}") from error
         if not isinstance(message, Hello):
             raise RefusedError(f"no process can be confined here: expected a greeting, got {type(message).__name__}")
-        assert self._process.stderr is not None
-        self._process.stderr.close()
+        shared = [name for name in NAMESPACES if _namespace(self.pid, name) == _namespace(os.getpid(), name)]
+        if shared:
+            raise RefusedError(f"no process can be confined here: bubblewrap shares the namespace `{shared[0]}` with it")
+        self._close(self._process.stderr)
 
     def send(self, message: FromHub, body: list[Buffer], deadline: Deadline) -> None:
         """Send a message.
@@ -139,40 +147,77 @@ class Cell:
             raise ModulatorError("its process has ended") from error
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def strike(self, reason: str) -> None:
+        """Kill the process for a reason, without waiting; whoever asks it next is told."""
+        with self._lock:
+            self.reason = reason
+            if self._pidfd >= 0:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
     def kill(self) -> None:
         """End the process and whatever it has started, and wait until it is gone. A second time does nothing."""
-        if self._pidfd >= 0:
-            try:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        self._process.kill()
-        self._process.wait()
-        if self._pidfd >= 0:
-            gone = select.poll()
-            gone.register(self._pidfd, select.POLLIN)
-            gone.poll(KILLED_MS)
-            os.close(self._pidfd)
-            self._pidfd = -1
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
+        with self._lock:
+            if self._pidfd >= 0:
+                _kill(self._pidfd)
+                self._pidfd = -1
+            self._reap()
+            for stream in self._streams:
+                self._close(stream)
+
+    def _reap(self) -> None:
+        """Wait for bubblewrap, which ends when its child has; were it killed first, the child would be left to init."""
+        try:
+            self._process.wait(REAPED_SECONDS if self.pid else 0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @staticmethod
+    def _close(stream: IO[bytes] | None) -> None:
+        if stream is not None:
+            stream.close()
 
     def _complaint(self) -> str:
         """Return the last line of what bubblewrap, or Python, has said on its way to the end."""
-        stderr = self._process.stderr
-        assert stderr is not None
-        os.set_blocking(stderr.fileno(), False)
         self._process.kill()
-        said = stderr.read(COMPLAINT_BYTES_MAX) or b""
+        self._process.wait()
+        os.set_blocking(self._stderr, False)
+        try:
+            said = os.read(self._stderr, COMPLAINT_BYTES_MAX)
+        except BlockingIOError:
+            said = b""
         lines = said.decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
+
+
+def _namespace(pid: int, name: str) -> str:
+    """Return which namespace of a kind a process is in.
+
+    Raises:
+        RefusedError: That cannot be seen.
+    """
+    try:
+        return str(Path(f"/proc/{pid}/ns/{name}").readlink())
+    except OSError as error:
+        raise RefusedError(f"whether a process is confined cannot be seen here: {error}") from error
+
+
+def _kill(pidfd: int) -> None:
+    """Kill a process and wait until it is gone."""
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # by itself
+    gone = select.poll()
+    gone.register(pidfd, select.POLLIN)
+    gone.poll(KILLED_MS)
+    os.close(pidfd)
 
 
 def _read_pid(info: int) -> int:
     """Return which process bubblewrap says it has started, 0 if it says nothing."""
     data, until = b"", time.monotonic() + INFO_SECONDS
-    with open(info, "rb", buffering=0) as file:  # noqa: PTH123 - an open descriptor
+    with open(info, "rb", buffering=0) as file:
         ready = select.poll()
         ready.register(file, select.POLLIN)
         while len(data) < INFO_BYTES_MAX and ready.poll(max(0, int((until - time.monotonic()) * 1000))):
@@ -180,6 +225,13 @@ def _read_pid(info: int) -> int:
             if not part:
                 break
             data += part
+            pid = _pid_in(data)
+            if pid:
+                return pid
+    return 0
+
+
+def _pid_in(data: bytes) -> int:
     try:
         return int(json.loads(data)["child-pid"])
     except (ValueError, KeyError, TypeError):

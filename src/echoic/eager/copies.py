@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from echoic.eager.limits import FAULT_CHARACTERS_MAX, FAULTS_MAX, OUTPUT_EVENTS_MAX
 from echoic.eager.loading import explain
 from echoic.eager.modulator import Intercepts, Modulator
-from echoic.errors import EncodeError, ModulatorError
+from echoic.errors import EchoicError, EncodeError, ModulatorError
 from echoic.formats import Format
 from echoic.wire import Batch, decoder_of, encoder_of
 
@@ -43,17 +43,15 @@ class Copies:
     Args:
         name: The class of the modulator, for messages.
         make: Returns the copy for a source, with its services; it is started here.
-        input: The type of the events that go in.
+        events: The type of the events that go in.
         output: The type of those that come out.
     """
 
-    def __init__(
-        self, *, name: str, make: Callable[[int], Modulator], input: Format, output: Format | None
-    ) -> None:
+    def __init__(self, *, name: str, make: Callable[[int], Modulator], events: Format, output: Format | None) -> None:
         self._name = name
         self._make = make
-        self._input = decoder_of(input)
-        self._output = output or input
+        self._input = decoder_of(events)
+        self._output = output or events
         self._encoder = encoder_of(self._output)
         self._copies: dict[int, Modulator] = {}
 
@@ -74,7 +72,7 @@ class Copies:
         return self._sent(self._dequeue(copy), faults, copy)
 
     def drain(self, source: int) -> Outcome:
-        """Dequeue everything, also what `dequeue` holds back in the queue.
+        """Dequeue everything: what `period` would have sent when the time had come, and what the queue holds back.
 
         Raises:
             ModulatorError: It cannot go on.
@@ -82,6 +80,8 @@ class Copies:
         copy = self._copies.get(source)
         if copy is None:
             return Outcome(None)
+        if copy.period_ns:
+            self._try("period", copy.period)
         events = self._dequeue(copy)
         while (event := Intercepts.dequeue(copy)) is not None:  # Invariant: the queue has a limit of its own
             events.append(event)
@@ -101,7 +101,12 @@ class Copies:
 
     def _enqueue(self, copy: Modulator, batch: Batch, faults: list[str]) -> None:
         enqueue, more = copy.enqueue, 0
-        for event in self._events(batch):
+        try:
+            events = self._events(batch)
+        except EchoicError as error:
+            faults.append(f"{batch.count} events of `{batch.format.name}` cannot be read: {error}")
+            return
+        for event in events:
             try:
                 enqueue(event)
             except FOREIGN_ERRORS as error:

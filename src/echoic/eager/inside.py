@@ -1,8 +1,8 @@
 """The confined process, seen from inside: what runs there before and around the code that nobody trusts.
 
-It is started by `cell` through `boot`, inside the namespaces that bubblewrap has made: no network, no other processes, and of all
-files only Python, its packages and echoic, to be read. It imports all it needs, says hello, and waits for a modulator;
-it may wait long, as the spare one. Then, in this order and before a line of the parcel is looked at,
+It is started by `cell` through `boot`, inside the namespaces that bubblewrap has made: no network, no other processes,
+and of all files only Python, its packages and echoic, to be read. It imports all it needs, says hello, and waits for a
+modulator; it may wait long, as the spare one. Then, in this order and before a line of the parcel is looked at,
 
     limits       memory and addresses, open files, processes, the size of files, core dumps, locked memory
     filter       the system calls that are left (`seccomp`)
@@ -23,6 +23,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
+from echoic.channels import SharedView
 from echoic.eager import seccomp
 from echoic.eager.copies import FOREIGN_ERRORS, Copies, told
 from echoic.eager.dialogue import (
@@ -48,7 +49,7 @@ from echoic.eager.modulator import Modulator
 from echoic.eager.parcel import Parcel, SharedReference
 from echoic.eager.pipe import Pipe
 from echoic.eager.services import Services, plain
-from echoic.eager.shared_object import SharedObject, SharedView, copy_of, refresh
+from echoic.eager.shared_object import SharedObject, copy_of, refresh
 from echoic.errors import EchoicError, ModulatorError, RefusedError, UnreachableError
 from echoic.formats import Format, Registry
 from echoic.wire import Buffer, parse_batch
@@ -173,17 +174,15 @@ class Mirror:
 class Workplace:
     """One modulator, loaded, with all its copies."""
 
-    def __init__(self, loaded: Loaded, input: Format, line: Line) -> None:
+    def __init__(self, loaded: Loaded, events: Format, line: Line) -> None:
         self._loaded = loaded
         self._line = line
         self._mirrors = {each.attribute: Mirror(each, line) for each in loaded.parcel.shared}
-        self._shared = {
-            name: copy_of(loaded.shared_classes[name], mirror) for name, mirror in self._mirrors.items()
-        }
+        self._shared = {name: copy_of(loaded.shared_classes[name], mirror) for name, mirror in self._mirrors.items()}
         self._registry = Registry(formats_max=1)
-        self._registry.add(input)
+        self._registry.add(events)
         name = loaded.parcel.class_name
-        self._copies = Copies(name=name, make=self._make, input=input, output=loaded.output)
+        self._copies = Copies(name=name, make=self._make, events=events, output=loaded.output)
 
     def change(self, changed: Changed, values: memoryview) -> None:
         """Take over what a shared object has become."""
@@ -215,7 +214,7 @@ class Workplace:
 
 def main() -> NoReturn:
     """Serve the hub until it has had enough."""
-    sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[assignment,misc] # nobody reads them
+    sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc] # nobody reads them
     os.environ.clear()
     line = Line(Pipe(0, 1))
     try:
@@ -246,9 +245,9 @@ def serve(line: Line) -> NoReturn:
     if not isinstance(begin, Begin):
         raise ModulatorError(f"expected a modulator, got {type(begin).__name__}")
     parcel = msgspec.msgpack.decode(body, type=Parcel)
-    input = Format.from_descriptor(begin.input)
+    events = Format.from_descriptor(begin.input)
     filtered = confine(begin)
-    workplace = Workplace(load(parcel, begin.key), input, line)
+    workplace = Workplace(load(parcel, begin.key), events, line)
     line.send(Begun(filtered))
     while True:
         message, body = line.receive()

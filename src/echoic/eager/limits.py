@@ -33,4 +33,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: Annotated[int, msgspec.Meta(ge=16 * 1024 * 1024)] = 256 * 1024 * 1024
     """How much memory a confined modulator may take, beyond that of Python itself."""
     start_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
-    """How long a confined process may take to start, which is the machine's affair, and to load the code."""
+    """How long a confined process may take to start, which is the machine's affair."""
+    load_seconds: Annotated[float, msgspec.Meta(gt=0)] = 2.0
+    """How long the text may take to be loaded, with all that it imports."""

@@ -24,7 +24,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import MappingProxyType, ModuleType
+from functools import lru_cache
+from types import CodeType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Final
 
 from echoic.eager.modulator import EcodeModulator, Modulator, declared_state
@@ -90,14 +91,19 @@ def load(parcel: Parcel, key: str) -> Loaded:
     _remember(name, parcel.text)
     try:
         with _findable(module):
-            program = compile(parcel.text, name, "exec", dont_inherit=True)
-            exec(program, module.__dict__)  # noqa: S102 - what this module is for; the signer was checked
+            exec(_compiled(parcel.text, name), module.__dict__)  # noqa: S102 - what this module is for; the signer was checked
             _resolve_annotations(module)
             return _loaded(parcel, module)
     except (ModulatorError, KeyboardInterrupt):
         raise
     except BaseException as error:  # foreign text may raise anything
         raise ModulatorError(f"the text of `{parcel.class_name}` cannot be run: {explain(error)}") from error
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str, name: str) -> CodeType:
+    """Return the code of a text, which is the same for all that run it."""
+    return compile(text, name, "exec", dont_inherit=True)
 
 
 def explain(error: BaseException) -> str:

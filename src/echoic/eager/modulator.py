@@ -1,4 +1,4 @@
-"""Modulators and demodulators: the two halves of an eager handler (JECho, sections 3.1 and 4.1).
+"""Modulators and demodulators: the two halves of an eager handler (JECho, sections 3 and 4).
 
 A handler that only looks at some events, or at a tenth of each, is best split: the half that decides goes to where the
 events are made, the other half stays with the consumer. Both halves are intercepts around a queue:
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Self, cast
 
 from echoic.eager.shared_object import SharedObject
-from echoic.eager.state import TypedState, encoded, state_of
+from echoic.eager.state import TypedState, encoded, shared_id, state_of
 from echoic.errors import LocalError, ModulatorError
 from echoic.wire import Batch
 
@@ -167,7 +167,8 @@ class Modulator(Intercepts):
         """
         declared = declared_state(type(self))
         values = declared.typed(self.__dict__)
-        return tuple(getattr(self, name).id if name in declared.shared else values[name] for name in declared.names)
+        shared = {name: shared_id(getattr(self, name)) for name in declared.shared}
+        return tuple(shared[name] if name in shared else values[name] for name in declared.names)
 
     def shared_objects(self) -> "list[SharedObject]":
         """Return the shared objects that it names."""

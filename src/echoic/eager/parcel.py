@@ -1,4 +1,4 @@
-r"""Parcels: what a modulator is on the wire (JECho, section 4.2).
+r"""Parcels: what a modulator is on the wire (JECho, section 4).
 
     Signed                                  encoded with msgpack, at most 1 MiB
     +-- key         ed25519:BASE64          who vouches for it
@@ -11,17 +11,19 @@ r"""Parcels: what a modulator is on the wire (JECho, section 4.2).
 
 Java could load classes from the sender's class path and unpickle the object; JECho does that, and whoever can connect
 can run anything. A parcel is data: text, which is looked at by whoever likes and run by nobody before the signer was
-found in a list, and a record, which has no code. What has not passed `unpack` is not looked at at all: the signature is
-checked before the inside is parsed, so a stranger reaches two small parsers and no more.
+found in a list, and a record, which has no code. Signature and signer are checked before the inside is parsed
+(`admit`), so a stranger reaches one small parser and no more.
 
 The name of the channel is inside of what is signed, so a parcel for one channel is no parcel for another; a peer that
 has seen one can install it only where its author wanted it, again.
 
 The *identity* is a digest of what the modulator does and with which state, not of who signed it or where it goes: equal
-modulators of different processes have the same one, and share one derived stream (JECho, section 3.2).
+modulators of different processes have the same one, and share one derived stream (JECho, section 3).
 """
 
 import hashlib
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -48,6 +50,7 @@ PERIOD_NS_MAX: Final = 24 * 3600 * 1_000_000_000
 VERSION_MAX: Final = 2**63 - 1
 SIGNATURE_BYTES: Final = 64
 IDENTITY_BYTES: Final = 16
+KNOWN_BYTES_MAX: Final = 4096
 
 
 class SharedReference(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -94,6 +97,7 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     signature: bytes
 
 
+_known_format: Final = lru_cache(maxsize=256)(Format.from_descriptor)
 _encoder: Final = msgspec.msgpack.Encoder()
 _signed_decoder: Final = msgspec.msgpack.Decoder(Signed)
 _parcel_decoder: Final = msgspec.msgpack.Decoder(Parcel)
@@ -111,6 +115,10 @@ def pack(modulator: "Modulator", parent: str, parent_format: Format, key: Signin
     Raises:
         LocalError: It cannot be shipped; the message says what it names, and what to do.
     """
+    if isinstance(modulator, type):
+        raise LocalError(
+            f"expected a modulator, got the class `{modulator.__name__}`; write `{modulator.__name__}(...)`"
+        )
     kind, snapshot = type(modulator), modulator.snapshot()
     state = snapshot.state
     parcel = Parcel(
@@ -141,10 +149,13 @@ def identity(parcel: Parcel, equality: bytes) -> bytes:
     return hashlib.blake2b(_encoder.encode(parts), digest_size=IDENTITY_BYTES, person=b"echoic identity").digest()
 
 
-def unpack(data: bytes) -> tuple[Parcel, str]:
+def unpack(data: bytes, *, admit: Callable[[str], object] | None = None) -> tuple[Parcel, str]:
     """Return the parcel in bytes that arrived, and the public key of who signed it.
 
-    Whether that key may run anything here is not asked.
+    Args:
+        data: What arrived.
+        admit: Called with the signer before anything inside is looked at; it raises what says that a key may not run
+            anything here. Without it, that remains to be asked.
 
     Raises:
         MalformedFrameError: The bytes are not a parcel, or break a limit.
@@ -159,6 +170,8 @@ def unpack(data: bytes) -> tuple[Parcel, str]:
     if len(signed.signature) != SIGNATURE_BYTES:
         raise RefusedError(f"a signature has {len(signed.signature)} bytes, expected {SIGNATURE_BYTES}")
     verify(signed.key, DOMAIN + signed.parcel, signed.signature)
+    if admit is not None:
+        admit(signed.key)
     try:
         parcel = _parcel_decoder.decode(signed.parcel)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -230,7 +243,7 @@ def _check_record(what: str, format: bytes, record: bytes) -> None:
 
 def _format(what: str, descriptor: bytes) -> Format:
     try:
-        return Format.from_descriptor(descriptor)
+        return _known_format(descriptor) if len(descriptor) <= KNOWN_BYTES_MAX else Format.from_descriptor(descriptor)
     except RemoteError as error:
         raise MalformedFrameError(f"{error} - at the type of `{what}`") from error
 

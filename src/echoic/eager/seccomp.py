@@ -127,7 +127,7 @@ def program(machine: str) -> bytes | None:
     if machine not in ARCHITECTURES:
         return None
     architecture, column = ARCHITECTURES[machine]
-    allowed = sorted(numbers[column] for numbers in CALLS.values() if numbers[column] is not None)
+    allowed = sorted(number for numbers in CALLS.values() if (number := numbers[column]) is not None)
     count = len(allowed)
     made = [
         instruction(0x20, 0, 0, 4),
@@ -136,7 +136,7 @@ def program(machine: str) -> bytes | None:
         instruction(0x20, 0, 0, 0),
     ]
     # Behind the last of these stand four instructions, then `allow`.
-    made += [instruction(0x15, count - place + 3, 0, number or 0) for place, number in enumerate(allowed)]
+    made += [instruction(0x15, count - place + 3, 0, number) for place, number in enumerate(allowed)]
     made += [
         instruction(0x15, 0, 2, OPENAT[column]),
         instruction(0x20, 0, 0, 16 + 8 * 2),
@@ -168,4 +168,4 @@ def apply() -> bool:
     prctl = ctypes.CDLL(None).prctl
     prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(given), 0, 0) == 0
+    return bool(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(given), 0, 0) == 0)

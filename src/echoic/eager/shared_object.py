@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeVar, dataclass_transform
 
 from echoic.channels import VALUE_BYTES_MAX, SharedView
-from echoic.errors import ClosedError, EncodeError, FormatError, LocalError
+from echoic.errors import ClosedError, EncodeError, FormatError, IncompatibleTypesError, LocalError
 from echoic.formats import Format, Record, event
 from echoic.wire import Batch, encoder_of
 
@@ -333,7 +333,9 @@ def copy_of(cls: type[S], replica: Replica) -> S:
         IncompatibleTypesError: The replica is not one of this class.
         MalformedBatchError: Its values contradict their type.
     """
-    view = replica.view
+    view, names = replica.view, tuple(field.name for field in replica.format.fields)
+    if names != _names(cls):
+        raise IncompatibleTypesError(f"expected the fields {_names(cls)}, got {names} - at `{cls.__name__}`")
     made = cls.__new__(cls)
     inner = made.__dict__["_echoic"] = _Inner()
     made.__dict__.update(_values(cls, view.values, replica.format))

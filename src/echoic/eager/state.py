@@ -6,7 +6,8 @@ it arrives, and is read on a machine of another byte order like any event. A pic
 have been less to write and would run whatever the sender likes; a JSON text would forget which integer had 16 bits.
 
 Attributes whose annotation is a class of shared objects are no part of the record: they travel as references, and
-become the copy that the hub there keeps (JECho, section 4.3). Names that begin with an underscore stay at home.
+become the copy that the hub there keeps (JECho, section 4, shared objects). Names that begin with an underscore stay at
+home.
 
 `plain` brings any value that tells one modulator from another into one form, so that equal modulators of two
 processes have equal bytes.
@@ -16,6 +17,7 @@ import enum
 import inspect
 import typing
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, get_origin
 
 import msgspec
@@ -26,7 +28,7 @@ from echoic.errors import FormatError, LocalError
 from echoic.formats import Format, Record, event
 from echoic.wire import Batch
 
-__all__ = ["TypedState", "encoded", "plain", "state_of"]
+__all__ = ["TypedState", "encoded", "plain", "shared_id", "state_of"]
 
 NESTING_MAX: Final = 64
 ATTRIBUTE: Final = "__echoic_state__"
@@ -46,7 +48,7 @@ class TypedState:
         """The classes of its shared objects by attribute."""
         typed = {name: hint for name, hint in hints.items() if name not in self.shared}
         self.fields: Final = tuple(typed)
-        self.record: Final = _record_class(cls, typed) if typed else None
+        self.record: Final = _record_class(self.name, typed) if typed else None
         """The event class of its other attributes, None if there are none."""
         self.signature: Final = _signature(cls, hints)
 
@@ -139,7 +141,7 @@ def plain(value: object, place: str, depth: int = 0) -> "Plain":
         case numpy.ndarray() if not value.dtype.hasobject:
             return ["array", value.dtype.str, list(map(str, value.shape)), value.tobytes()]
         case SharedObject():
-            return ["shared", value.id]
+            return ["shared", shared_id(value)]
         case Record() | Mapping():
             items = sorted((str(name), plain(each, place, depth + 1)) for name, each in value.items())
             return ["items", *(part for item in items for part in item)]
@@ -147,6 +149,11 @@ def plain(value: object, place: str, depth: int = 0) -> "Plain":
             return ["format", value.descriptor]
         case _:
             return _plain_type(value, place)
+
+
+def shared_id(shared: SharedObject) -> str:
+    """Return what tells a shared object from others; one that is not shared yet is equal to none but itself."""
+    return shared.id or f"unshared {id(shared)}"
 
 
 def encoded(values: object, place: str) -> bytes:
@@ -189,9 +196,26 @@ def _is_shared(hint: object) -> bool:
     return isinstance(hint, type) and issubclass(hint, SharedObject)
 
 
-def _record_class(cls: type, typed: Mapping[str, object]) -> type[Any]:
-    declared = type(cls.__name__, (), {"__annotations__": dict(typed), "__module__": cls.__module__})
-    return event(declared)
+def _record_class(name: str, typed: Mapping[str, object]) -> type[Any]:
+    """Return the event class of a state.
+
+    A modulator that is loaded again has the same one, which saves most of the work. Classes of the program are not
+    kept for that: they would outlive the shipped text they come from.
+    """
+    items = tuple(typed.items())
+    if any(isinstance(hint, type) and hint.__module__ != "builtins" for hint in typed.values()):
+        return _make_record_class(name, items)
+    try:
+        return _known_record_class(name, items)
+    except TypeError:  # an annotation that cannot be hashed
+        return _make_record_class(name, items)
+
+
+def _make_record_class(name: str, typed: tuple[tuple[str, object], ...]) -> type[Any]:
+    return event(type(name, (), {"__annotations__": dict(typed), "__module__": __name__}))
+
+
+_known_record_class: Final = lru_cache(maxsize=256)(_make_record_class)
 
 
 def _signature(cls: type, hints: Mapping[str, object]) -> inspect.Signature:

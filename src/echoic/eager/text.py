@@ -33,6 +33,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType, NoneType
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from echoic.eager.origins import Definition, Home, bindings, definition_of, home_of, installed
 from echoic.errors import LocalError
@@ -47,13 +48,22 @@ OF_EVERY_MODULE: Final = frozenset({"__name__", "__doc__", "__class__", "__modul
 RUN_AT_ONCE: Final = frozenset({"listcomp", "setcomp", "dictcomp", "genexpr", "lambda"})
 ADVICE: Final = "make it typed state of the modulator, or make it in `start`"
 
+_texts: Final[WeakKeyDictionary[type, str]] = WeakKeyDictionary()
+
 
 def source_text(cls: type) -> str:
-    """Return the text that defines a class on another machine.
+    """Return the text that defines a class on another machine; it is made once, with the constants as they are then.
 
     Raises:
         LocalError: It names something that cannot travel; the message says what, where, and what to do.
     """
+    known = _texts.get(cls)
+    if known is None:
+        known = _texts[cls] = _written(cls)
+    return known
+
+
+def _written(cls: type) -> str:
     if cls.__module__.partition(".")[0] == "echoic" and "<locals>" not in cls.__qualname__:
         return f"from {cls.__module__} import {cls.__name__}\n"
     gathering = Gathering(cls)
@@ -254,7 +264,7 @@ def _collect(table: symtable.SymbolTable, at_once: set[str], later: set[str]) ->
         if symbol.is_global() and symbol.is_referenced():
             at_once.add(symbol.get_name())
     for child in table.get_children():
-        called = isinstance(child, symtable.Function) and child.get_name() not in RUN_AT_ONCE
+        called = isinstance(child, symtable.Function) and child.get_name().strip("<>") not in RUN_AT_ONCE
         _collect(child, later if called else at_once, later)
 
 

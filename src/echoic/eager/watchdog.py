@@ -1,12 +1,12 @@
 """Stops code of this process that takes too long.
 
 Python has one way to stop a thread that it did not prepare for: an exception that another thread asks for, which the
-interpreter raises between two instructions. One thread looks every 10 ms at who is at work, and raises where the time is
-over; while nobody is, it sleeps. So guarding a call costs 2 us and no system call, and code is stopped at most some
+interpreter raises between two instructions. One thread looks every 10 ms at who is at work, and raises where the time
+is over; while nobody is, it sleeps. So guarding a call costs 2 us and no system call, and code is stopped at most some
 20 ms too late.
 
-Raising is easy, *not raising any more* is not: the call may end in the moment in which the exception is asked for, which
-would then strike whoever comes next. The order of steps rules that out:
+Raising is easy, *not raising any more* is not: the call may end in the moment in which the exception is asked for,
+which would then strike whoever comes next. The order of steps rules that out:
 
     the call                                     the watchdog, holding the lock
     1  function()                                a  is the time over, and `done` still false?
@@ -48,7 +48,7 @@ clear_exception.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
 
 
 class _Overtime(KeyboardInterrupt):
-    """Strikes code that takes too long: an interruption from outside, which code that catches Exception does not mean."""
+    """Strikes code that takes too long: an interruption, which code that catches every Exception does not mean."""
 
 
 class _Turn:

@@ -3,6 +3,7 @@
 from echoic.hub.channel import Channel
 from echoic.hub.context import Context
 from echoic.hub.derived import DerivationHandle, Parameters
+from echoic.hub.eager_sink import EagerSink
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
 from echoic.hub.moving import SinkState
 from echoic.hub.outbound import Source, SourceState, SourceStatistics
@@ -14,6 +15,7 @@ __all__ = [
     "Context",
     "Controls",
     "DerivationHandle",
+    "EagerSink",
     "Events",
     "Hub",
     "HubStatistics",

@@ -37,7 +37,7 @@ class Opener(Protocol):
 class Channel:
     """An event channel: sources submit, sinks are told. Made by `Hub.create` and `Hub.open`."""
 
-    __slots__ = ("_declared", "_flusher", "_opener", "_params", "endpoints", "id", "name", "sources")
+    __slots__ = ("_copy", "_declared", "_flusher", "_opener", "_params", "endpoints", "id", "name", "sources")
 
     def __init__(
         self,
@@ -55,11 +55,17 @@ class Channel:
         self.sources: Final = sources
         self._opener = opener
         self._params: Parameters | None = None
+        self._copy: SharedObject | None = None
 
     @property
     def format(self) -> Format | None:
         """The type of the channel's events; None for an untyped channel."""
         return self.endpoints.member.format
+
+    @property
+    def context(self) -> Format | None:
+        """The type of the context that the channel's sources have; None if they have none."""
+        return self.endpoints.member.context
 
     @property
     def declared(self) -> object:
@@ -214,9 +220,22 @@ class Channel:
         terms = Terms(modulator.output, params, 0, modulator.capacities, "source", "", share and shared is None)
         made = self._derive(modulator.code, terms, on_trouble)[0]
         if shared is not None:
-            self._opener.share(shared)
-            shared.on_change(lambda changed: made.params.update(**_fields_of(changed.snapshot())))
+            if not shared.id:
+                self._opener.share(shared)
+            made.follow(shared)
         return made
+
+    def follow(self, shared: SharedObject) -> None:
+        """Let the parameters be the fields of a shared object, whoever changes them, until `unfollow`."""
+        copy = self.endpoints.switchboard.shared_objects.copy(shared.reference("params"), type(shared))
+        copy.on_change(lambda changed: self.params.update(**_fields_of(changed.snapshot())))
+        self._copy = copy
+
+    def unfollow(self) -> None:
+        """Let the parameters be what they are."""
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
 
     @property
     def derivation(self) -> DerivationHandle | None:
@@ -360,9 +379,7 @@ class Channel:
         self, code: str | Callable[..., object], terms: Terms, on_trouble: Callable[[Trouble], object] | None
     ) -> "tuple[Channel, ...]":
         ends = self.endpoints
-        steps = derive_steps(
-            ends.switchboard, ChannelId.parse(self.id), self.format, code, terms, ends.member.context
-        )
+        steps = derive_steps(ends.switchboard, ChannelId.parse(self.id), self.format, code, terms, ends.member.context)
         made = tuple(self._opener.derived(self, step, terms) for step in steps)
         for channel in made:
             channel.tend(terms.params, on_trouble)

@@ -10,6 +10,7 @@ exactly one of the two.
 
 import itertools
 import logging
+import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -149,8 +150,10 @@ class EagerSink:
         self._lock = threading.RLock()
         self._closed = False
         self._stage = self._staged(channel.modulate_for(modulator, wishes), demodulator)
+        self._served: queue.SimpleQueue[Sink | None] = queue.SimpleQueue()
         self._stage.channel.endpoints.add_sink(self._stage.sink)
-        self._stage.sink.start()
+        self._served.put(self._stage.sink)
+        threading.Thread(target=self._serve, name=f"echoic-sink-{self.name}", daemon=True).start()
         self.modulator = modulator
 
     @property
@@ -221,13 +224,18 @@ class EagerSink:
             former.channel.endpoints.take_back(former.sink, following.channel.endpoints)
             raise
         self._finish(former, timeout)
-        following.sink.start()
+        self._served.put(following.sink)
 
     def _exchange(self, former: Stage, following: Stage, timeout: float) -> None:
         """Put another demodulator before the handler, with the same modulator inside the sources."""
         following.channel.endpoints.replace_sink(former.sink, following.sink)
         self._finish(former, timeout)
-        following.sink.start()
+        self._served.put(following.sink)
+
+    def _serve(self) -> None:
+        """Run the handler for one sink after the other."""
+        while (sink := self._served.get()) is not None:
+            sink.serve()
 
     def _finish(self, former: Stage, timeout: float) -> None:
         """Let the handler see everything that the former pair has made, and end it."""
@@ -238,6 +246,7 @@ class EagerSink:
         except Exception:
             log.exception("%s failed at what its demodulator had kept", self.name)
         former.sink.close(timeout=timeout)
+        former.channel.unfollow()
 
     def _staged(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
         wishes, demodulation = self._wishes, Demodulation(self._handler, demodulator)
@@ -258,22 +267,24 @@ class EagerSink:
         """Return what the handler has seen since the last reset."""
         return self._stage.sink.statistics()
 
-    def derivations(self) -> "list[DerivationCounts]":
-        """Return what the modulator has done at every source, and what it has spared.
+    def derivations(self) -> "dict[str, DerivationCounts]":
+        """Return what the modulator has done at every source's hub, by its address, and what it has spared.
 
         Raises:
             EchoicError: The manager or a source's hub cannot be reached.
         """
         handle = self._stage.channel.derivation
-        return handle.counts() if handle is not None else []
+        return handle.counts() if handle is not None else {}
 
     def close(self, timeout: float = -1) -> None:
         """End the subscription: the handler is not called again once this returns."""
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._served.put(None)
                 self._stage.sink.close(timeout)
                 self._stage.demodulation.end()
+                self._stage.channel.unfollow()
 
     def __enter__(self) -> Self:
         return self

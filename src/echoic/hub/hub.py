@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 import numpy
@@ -38,7 +38,7 @@ from echoic.channels import (
     Step,
     ignore,
 )
-from echoic.eager import Modulator, SharedObject, SigningKey
+from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
 from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
 from echoic.formats import NATIVE, Format, match
 from echoic.hub.channel import Channel
@@ -59,6 +59,8 @@ __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 DRAIN_SECONDS: Final = 1.5
 SETTLING_BYTES: Final = 32 * 1024 * 1024 - 4096 * 16
 HEARD_SECONDS: Final = 0.3
+
+S = TypeVar("S", bound=SharedObject)
 
 
 class LinkStatistics(msgspec.Struct, frozen=True):
@@ -138,9 +140,10 @@ class Hub:
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._sources: set[Source] = set()
-        self._operating = Operating(key or SigningKey.generate(), services or {}, self._sources)
+        self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
         self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
+        self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
         self._closed = False
         self._lock = threading.Lock()
@@ -222,10 +225,24 @@ class Hub:
         """
         self._switchboard.shared_objects.share(shared, policy)
 
+    def follow(self, reference: SharedReference, cls: type[S]) -> S:
+        """Return a copy of a shared object, as modulators get them by themselves; `close` it when it is not needed.
+
+        Args:
+            reference: What `SharedObject.reference` has returned, in whatever process; it can be sent as msgpack.
+            cls: The class of the object.
+
+        Raises:
+            ClosedError: The hub was closed.
+            RefusedError: The object is not one of this class, or there are too many.
+        """
+        return self._switchboard.shared_objects.copy(reference, cls)
+
     def modulated(self, parent: Channel, modulator: Modulator, *, share: bool) -> Step:
         """Have the derived channel of a modulator entered; its shared objects have their master copies here."""
         for shared in modulator.shared_objects():
-            self.share(shared)
+            if not shared.id:
+                self.share(shared)
         board, id = self._switchboard, ChannelId.parse(parent.id)
         return modulate_step(board, id, parent.format, modulator, self._operating.key, share=share)
 
@@ -312,6 +329,7 @@ class Hub:
         board.close()
         board.shared_objects.close()
         self._flusher.close()
+        self._operating.close()
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Modulation, Refused, Runner, send_share, stirring_ns
 from echoic.eager import Limits, SharedHost, SigningKey
+from echoic.eager.install import install  # not by the package, which a confined process loads too
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import NATIVE, Format
 
@@ -30,8 +31,8 @@ log: Final = logging.getLogger("echoic.hub")
 class Operating:
     """Prepares modulators, and lets time pass for them."""
 
-    def __init__(self, key: SigningKey, services: Mapping[str, object], sources: "Collection[Source]") -> None:
-        self.key: Final = key
+    def __init__(self, key: SigningKey | None, services: Mapping[str, object], sources: "Collection[Source]") -> None:
+        self._key = key
         self._services = dict(services)
         self._sources = sources
         self._switchboard: Switchboard
@@ -40,14 +41,19 @@ class Operating:
         self._started = False
         self._lock = threading.Lock()
 
+    @property
+    def key(self) -> SigningKey:
+        """What signs the modulators of this hub; made up when first needed, if none was given."""
+        with self._lock:
+            self._key = self._key or SigningKey.generate()
+            return self._key
+
     def start(self, switchboard: "Switchboard", shared: SharedHost) -> None:
         """Know the hub that this belongs to."""
         self._switchboard, self._shared = switchboard, shared
 
     def prepare(self, modulation: Modulation) -> Runner | Refused:
         """Return what runs a modulator here, or why that cannot be. This takes milliseconds."""
-        from echoic.eager.install import install
-
         step, policy, parent = modulation.step, modulation.policy, modulation.parent
         try:
             if not policy.derive or parent is None:
@@ -101,6 +107,15 @@ class Operating:
         for one in list(self._sources):
             if one.id == source:
                 one.hand_over([(share, first)])
+
+    def close(self) -> None:
+        """End all modulators of others."""
+        self.wake()
+        with self._switchboard.lock:
+            runners = [one.runner for one in self._switchboard.core.derivations.values() if isinstance(one, Modulation)]
+        for runner in runners:
+            if runner is not None:
+                runner.close()
 
     def wake(self) -> None:
         """Look at once whether there is something to stir for."""

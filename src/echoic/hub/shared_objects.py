@@ -28,7 +28,7 @@ from echoic.eager import (
     refresh,
 )
 from echoic.errors import ClosedError, EchoicError, LocalError, RefusedError
-from echoic.formats import Format, match
+from echoic.formats import Format
 
 if TYPE_CHECKING:
     from echoic.eager import SharedReference
@@ -119,14 +119,17 @@ class SharedObjects:
         """
         try:
             format = Format.from_descriptor(reference.format)
-            match(format, record_class(cls).__echoic_binding__.format)
 
             def enter(core: Concentrator) -> S:
                 state = core.sharing.copy(reference.id, format, reference.values, reference.version)
-                replica = self._replicas.get(state.id)
-                if replica is None or replica.state is not state:
-                    replica = self._replicas[state.id] = _Replica(self, state)
-                made = copy_of(cls, replica)
+                replica = self._replicas.get(state.id) or _Replica(self, state)
+                try:
+                    made = copy_of(cls, replica)
+                except EchoicError:
+                    if not replica.copies:
+                        core.sharing.release(state)
+                    raise
+                self._replicas[state.id] = replica
                 replica.copies = (*replica.copies, made)
                 return made
 

@@ -122,7 +122,7 @@ class Sink:
     def start(self) -> None:
         """Let a queued handler run."""
         if self.queued and self._handler is not None:
-            threading.Thread(target=self._drain, name=f"echoic-sink-{self.name}", daemon=True).start()
+            threading.Thread(target=self.serve, name=f"echoic-sink-{self.name}", daemon=True).start()
 
     def state(self) -> SinkState:
         """Return where this sink begins, if it is paused: what comes before must be handled by the one that moves."""
@@ -351,8 +351,8 @@ class Sink:
         typed = batch if self.declared is None else batch.to(self.declared, narrow=self._narrow)
         return [typed] if self._batch else typed.events()
 
-    def _drain(self) -> None:
-        """Run the handler in a thread of its own."""
+    def serve(self) -> None:
+        """Run the handler for what is in the queue, until the sink is closed."""
         while (arrival := self.take(None)) is not None:
             self.finish(arrival, self.run(arrival.batch))
 

@@ -35,6 +35,7 @@ from echoic.channels import (
     Policy,
     Recipe,
     Refused,
+    Secondary,
     SinkHub,
     Step,
     Workshop,
@@ -92,6 +93,8 @@ TEXTS: Final = (
     "echoic://attacker:1/other",
     "echoic://x",
     "mine.low",
+    "low",
+    "victim:1/shared/1-0000000000000000",
     "echoic://victim:1/mine.low",
     "input.volume % 2 == 0",
     "{ while (1) { } }",
@@ -124,6 +127,10 @@ HEARD_STEP: Final = Step(
 )
 
 
+MY_OBJECT: Final = f"victim:1/shared/1-{'0' * 16}"
+THEIR_OBJECT: Final = f"attacker:1/shared/1-{'1' * 16}"
+
+
 class ChannelFuzzer(Fuzzer):
     """Mutates what hubs say to each other with a seeded generator and feeds it to a concentrator."""
 
@@ -153,6 +160,8 @@ class ChannelFuzzer(Fuzzer):
         heard.sink = SinkHub(victim.address, "block", ("printer",))
         self._meet(victim)
         victim.join(heard, "sink", ignore)
+        victim.sharing.share(Format.of(Limits), LOW, "prompt", "0" * 16)
+        victim.sharing.copy(THEIR_OBJECT, Format.of(Limits), LOW, 0)
         return victim, mine
 
     def _meet(self, victim: Concentrator) -> None:
@@ -231,6 +240,9 @@ class ChannelFuzzer(Fuzzer):
         victim.calls[ANSWERED] = call  # the one that the samples answer
         if self._random.random() < 0.5:
             victim.forget_call(number)
+        theirs = victim.sharing.get(THEIR_OBJECT)
+        if isinstance(theirs, Secondary) and theirs.phase != "ended":
+            victim.sharing.write(theirs, ("low",), LOW)
         self._now_ns += TICK_NS
         victim.tick(self._now_ns)
         self._act()
@@ -351,6 +363,7 @@ def _make_messages() -> Iterator[Message]:
     yield from (messages.Resolve("heard"), messages.Resolved(str(HEARD)))
     yield messages.Reported("attacker", [ChannelCounts("heard", str(HEARD), "Trade", *range(10))])
     yield from _make_messages_about_derivations(attacker)
+    yield from _make_messages_about_shared_objects()
 
 
 def _make_messages_about_derivations(attacker: SinkHub) -> Iterator[Message]:
@@ -373,6 +386,13 @@ def _make_messages_about_derivations(attacker: SinkHub) -> Iterator[Message]:
     yield from (messages.Restore(derived, {0: bytes(8)}), messages.Restore(derived, {1: bytes(4)}))
     yield from (messages.Placed(1, 1, 0, here=False), messages.Placed(1, 1, 5, here=True))
     yield messages.Trouble(derived, ATTACKER.address, "it hurts", 3, suspended=True)
+
+
+def _make_messages_about_shared_objects() -> Iterator[Message]:
+    format = Format.of(Limits)
+    yield from (messages.Watch(MY_OBJECT, format.descriptor), messages.Unwatch(MY_OBJECT))
+    yield from (messages.Write(MY_OBJECT, number, format.token, ("low",), LOW) for number in (1, 2, 3))
+    yield from (messages.Update(THEIR_OBJECT, 3, LOW, 2), messages.Update(THEIR_OBJECT, 4, b"", ended=True))
 
 
 def _twist(draw: Random, value: object) -> object:

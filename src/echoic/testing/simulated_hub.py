@@ -15,6 +15,8 @@ from echoic.channels import (
     Delivery,
     Derivation,
     Dial,
+    Dismiss,
+    Drain,
     Effect,
     Ended,
     Forgotten,
@@ -26,6 +28,7 @@ from echoic.channels import (
     Troubled,
     Workshop,
     compiled,
+    send_share,
 )
 from echoic.errors import EchoicError, UnreachableError
 from echoic.testing.derived_book import built

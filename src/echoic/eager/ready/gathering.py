@@ -51,6 +51,11 @@ class Gathering(Modulator):
             self._gathered = []
             super().enqueue(self.joined(gathered))
 
+    @property
+    def waiting(self) -> int:
+        """How many events wait, those that are gathered among them."""
+        return super().waiting + len(self._gathered)
+
     def joined(self, events: Sequence[object]) -> object:
         """Return the one event that stands for several."""
         raise NotImplementedError

@@ -1,7 +1,8 @@
 """Latest-only: what waits for the transport is replaced by what is newer.
 
-A display on a slow line should show how things are, not how they were. While the transport takes everything, all events
-pass. When it does not, a source without this modulator waits; with it the source goes on, and of each key (a symbol, a
+A display on a slow line should show how things are, not how they were. While the transport takes everything, all that
+is submitted passes, except that a batch is submitted at once: of its events, too, only the newest are left. When the
+transport takes nothing, a source without this modulator waits; with it the source goes on, and of each key (a symbol, a
 cell) one event waits, the newest.
 
     submitted   A1 B1 A2 C1 A3          (the transport takes nothing meanwhile)

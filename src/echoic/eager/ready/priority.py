@@ -1,9 +1,10 @@
 """Events of higher priority first, when not all can be sent at once.
 
-While the transport takes everything, events leave in the order in which they came. When it does not, those that wait
-are sorted by a field, highest first, and among equals by when they came. The queue is bounded: when it is full, what
-would be sent last is dropped, which may be the event that has just come. That is told once for each time that the queue
-fills up, as a fault of the modulator, not once for each event: faults are counted, and too many suspend it.
+While the transport takes everything, events leave in the order in which they came, those of one batch apart, which come
+at once. When it does not, those that wait are sorted by a field, highest first, and among equals by when they came. The
+queue is bounded: when it is full, what would be sent last is dropped, which may be the event that has just come. That
+is told once for each time that the queue fills up, as a fault of the modulator, not once for each event: faults are
+counted, and too many suspend it.
 
 The queue is a sorted list, the next event at its end. Inserting moves pointers of 8 bytes, which for the 65,536 events
 at most is faster than a heap that would have to be searched for its lowest element.

@@ -1,0 +1,224 @@
+"""Hostile modulators in the real sandbox: each is refused or stopped, and nobody else notices.
+
+Every class of `attacks` tries one thing. What is refused by the kernel becomes a fault, told like any error in a
+modulator; what is stopped becomes a ModulatorError. Either way an honest modulator beside it goes on, the process of
+the hub is unharmed, and no process is left.
+"""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from echoic.channels import Runner
+from echoic.eager import Limits, Modulator
+from echoic.eager.install import install
+from echoic.eager.parcel import Parcel, sign
+from echoic.errors import ModulatorError, RefusedError
+from echoic.formats import Format
+from tests.eager.installing import (
+    CONFINING,
+    KEY,
+    PARENT,
+    NoSharedObjects,
+    Number,
+    grant_nothing,
+    numbers,
+    run_confined,
+    values,
+)
+from tests.system.attacks import ATTACKS, AnswersTwice, GoesOnAfterItsAnswer, Hostile
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not CONFINING, reason="needs bubblewrap, which `./run test` installs"),
+]
+
+LIMIT_SECONDS = 0.25
+LATE_SECONDS_MAX = 5.0  # for a machine that does other work; what is measured is printed
+LIMITS = Limits(seconds=LIMIT_SECONDS, memory_bytes=128 * 1024 * 1024)
+
+
+class Honest(Modulator):
+    least: int = 0
+
+    def enqueue(self, event: Any) -> None:
+        if event.value >= self.least:
+            super().enqueue(event)
+
+
+@pytest.fixture(scope="module")
+def honest() -> Iterator[Runner]:
+    """Somebody else's modulator, which must not notice any of this."""
+    runner = run_confined(Honest(2), limits=LIMITS)
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
+    """A file that nobody else should read, and sockets at which nobody should appear."""
+    folder = tmp_path_factory.mktemp("secret")
+    secret = folder / "secret"
+    secret.write_text("the secret")
+    address = str(folder / "socket")
+    with ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        unix, abstract = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        unix.bind(address)
+        abstract.bind("\0echoic-test")
+        listeners = (tcp, unix, abstract)
+        for listener in listeners:
+            listener.listen()
+            listener.setblocking(False)
+        yield {"secret": str(secret), "port": tcp.getsockname()[1], "address": address}
+        for listener in listeners:
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+    assert secret.read_text() == "the secret"
+    assert sorted(path.name for path in folder.iterdir()) == ["secret", "socket"]
+
+
+def descendants() -> set[int]:
+    """Return all processes that come from this one."""
+    parents = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = status.read_text()
+        except OSError:
+            continue
+        parents[int(status.parent.name)] = int(text.rpartition(")")[2].split()[1])
+    found, more = {os.getpid()}, True
+    while more:
+        children = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= children
+        more = bool(children)
+    return found - {os.getpid()}
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + LATE_SECONDS_MAX
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, f"process {pid} is left"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_an_attack_is_stopped_and_harms_nobody(
+    attack: type[Hostile], honest: Runner, surroundings: dict[str, object]
+) -> None:
+    runner = run_confined(attack(**surroundings), limits=LIMITS)
+    began = time.monotonic()
+    try:
+        worked = runner.work(1, numbers(1))
+    except ModulatorError as error:
+        took, told = time.monotonic() - began, str(error)
+        wait_until_gone(runner.pid)
+        with pytest.raises(ModulatorError):
+            runner.work(1, numbers(1))
+    else:
+        took, told = time.monotonic() - began, worked.faults[0]
+        assert worked.batch is None, "the attack has succeeded"
+    print(f"{attack.__name__}: {told} [{took * 1000:.0f} ms]")
+    assert attack.__name__ in told
+    assert took < LIMIT_SECONDS + LATE_SECONDS_MAX
+    assert values(honest.work(1, numbers(1, 2, 3)).batch) == [2, 3]
+    runner.close()
+    wait_until_gone(runner.pid)
+
+
+def test_there_are_more_than_twenty_attacks() -> None:
+    assert len(ATTACKS) > 20
+
+
+def test_code_that_answers_by_itself_and_goes_on_is_ended_though_nobody_asks_again(honest: Runner) -> None:
+    runner = run_confined(GoesOnAfterItsAnswer(), limits=LIMITS)
+    assert runner.work(1, numbers(1)).batch is None
+    wait_until_gone(runner.pid)
+    with pytest.raises(ModulatorError, match="went on after its answer"):
+        runner.work(1, numbers(1))
+    runner.close()
+
+
+def test_code_that_answers_twice_is_found_out(honest: Runner) -> None:
+    runner = run_confined(AnswersTwice(), limits=LIMITS)
+    assert runner.work(1, numbers(1)).batch is None
+    with pytest.raises(ModulatorError):
+        runner.work(1, numbers(1))
+    wait_until_gone(runner.pid)
+    runner.close()
+
+
+def test_code_that_hangs_while_it_is_loaded_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descendants()
+    with pytest.raises(ModulatorError, match=r"`Slow` was stopped: it took longer than 0\.3 s, the limit of loading"):
+        run_text("import time\ntime.sleep(3600)\n", limits=Limits(load_seconds=0.3))
+    with pytest.raises(ModulatorError, match="ZeroDivisionError"):
+        run_text("1 / 0\n")
+    with pytest.raises(ModulatorError, match="cannot be loaded"):
+        run_text("import socket\nsocket.socket()\n")
+    assert_no_more_than(before)
+
+
+def run_text(text: str, **options: Any) -> Runner:
+    """Install a text that no class gives."""
+    text += "from echoic.eager import Modulator\nclass Slow(Modulator): pass\n"
+    settings = {"limits": LIMITS, "shared": NoSharedObjects(), "grant": grant_nothing, "sources": (1,), "hub": "here"}
+    data = sign(Parcel(PARENT, "Slow", text), KEY)
+    settings |= {"trusted": (), "sandboxed": ("*",), "parent": PARENT, "input": Format.of(Number)}
+    return install(data, **(settings | options))
+
+
+def test_a_machine_without_bubblewrap_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match="bubblewrap, which confines it, is not installed here"):
+        run_confined(Honest())
+
+
+def test_a_machine_on_which_bubblewrap_cannot_confine_refuses_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match="no process can be confined here: bwrap: No permissions to create"):
+        run_confined(Honest())
+
+
+def test_a_bubblewrap_that_confines_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    careless = tmp_path / "bwrap"
+    careless.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, sys\n"
+        "os.write(int(sys.argv[2]), json.dumps({'child-pid': os.getpid()}).encode())\n"
+        "command = sys.argv[sys.argv.index('--') + 1 :]\n"
+        "os.execv(command[0], command)\n"
+    )
+    careless.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match="bubblewrap shares the namespace `ipc` with it"):
+        run_confined(Honest())
+
+
+def test_the_sandbox_leaves_no_process_behind() -> None:
+    before = descendants()
+    runners = [run_confined(Honest()) for _ in range(3)]
+    assert len(descendants() - before) >= 2 * len(runners)
+    for runner in runners:
+        runner.close()
+    assert_no_more_than(before)
+
+
+def assert_no_more_than(before: set[int]) -> None:
+    """Wait until there are no more processes than there were; a spare one and its bubblewrap may have come."""
+    deadline = time.monotonic() + LATE_SECONDS_MAX
+    while len(descendants()) > len(before) + 2:
+        assert time.monotonic() < deadline, "a process is left"
+        time.sleep(0.01)
