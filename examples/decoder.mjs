@@ -430,7 +430,7 @@ const DERIVED = 'sources events_in events_out bytes_in bytes_out bytes_saved bus
 const PARTS = {
   sinkHub: SINK_HUB,
   recipe: `parent:text code:text spelling?:spelling output?:bytes params?:bytes ports?:integer capacities?:capacitys
-    placement?:placement`,
+    placement?:placement parcel?:bytes identity?:bytes`,
   step: 'name:text group:text recipe:recipe values?:bytes version?:integer port?:integer input?:bytes',
   derivation: `name:text id:text parent:text placement:placement ${DERIVED.replaceAll(/\w+/g, '$&:integer')}
     suspended:text fault?:text`,
@@ -440,10 +440,10 @@ const PARTS = {
 const MESSAGES = {
   Describe: 'name:text',
   Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs lineage?:steps',
-  Join: 'name:text role:role hub:sinkHub lineage?:steps',
-  Joined: 'sinks:sinkHubs heard?:steps',
+  Join: 'name:text role:role hub:sinkHub lineage?:steps instead?:text handle?:text alone?:unlessNot',
+  Joined: 'sinks:sinkHubs heard?:steps turned?:texts',
   Leave: 'name:text role:role address:text',
-  Attach: 'channel:text sink:sinkHub lineage?:steps',
+  Attach: 'channel:text sink:sinkHub lineage?:steps instead?:text handle?:text',
   Detach: 'channel:text address:text subscription?:integer',
   Bind: 'number:integer channel:text positions:{} since?:{} subscription?:integer',
   Gap: 'number:integer source:integer first:integer last:integer reason:text',
@@ -463,6 +463,8 @@ const MESSAGES = {
   Saved: 'states:blocks descriptor?:bytes',
   Restore: 'channel:text states:blocks',
   Placed: 'number:integer source:integer first:integer here:boolean',
+  Turn: 'number:integer handle:text positions:{} taken?:boolean',
+  Turned: 'hub:text',
   Trouble: 'channel:text hub:text text:text faults?:integer suspended?:boolean',
   Watch: 'object:text format:bytes',
   Unwatch: 'object:text',
@@ -486,7 +488,7 @@ const TESTS = {
   bytes: isBytes,
   role: (value) => value === 'source' || value === 'sink',
   slow: (value) => ['block', 'drop_oldest', 'latest', 'disconnect'].includes(value),
-  spelling: (value) => value === 'ecode' || value === 'python',
+  spelling: (value) => ['ecode', 'python', 'modulator'].includes(value),
   placement: (value) => ['source', 'sink', 'auto'].includes(value),
   capacity: (value) => value?.length === 2 && typeof value[0] === 'string' && isInteger(value[1]),
   blocks: (value) => value instanceof Map && [...value].every(([key, block]) => isInteger(key) && isBytes(block)),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.channels import messages
+from echoic.channels import Steering, messages
 from echoic.channels.messages import Bind, Browse, Message, decode_message, encode_message
 from echoic.errors import MalformedFrameError
 
@@ -44,7 +44,9 @@ steps = st.builds(
     numbers,
     numbers,
     blobs,
+    blobs,
 )
+plain = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), texts)
 lineages = st.lists(steps, max_size=3).map(tuple)
 states = st.dictionaries(st.integers(0, 2**64 - 1), blobs, max_size=3)
 some: list[st.SearchStrategy[Message]] = [
@@ -56,6 +58,14 @@ some: list[st.SearchStrategy[Message]] = [
         st.lists(texts, max_size=3),
         st.lists(sinks, max_size=3),
         lineages,
+        blobs,
+    ),
+    st.builds(messages.Steer, texts, texts, st.dictionaries(texts, plain, max_size=3)),
+    st.builds(
+        messages.Steered,
+        st.lists(st.builds(Steering, texts, numbers, texts, st.dictionaries(texts, plain, max_size=3)), max_size=3).map(
+            tuple
+        ),
     ),
     st.builds(messages.Join, texts, st.sampled_from(["source", "sink"]), sinks, lineages),
     st.builds(messages.Joined, st.lists(sinks, max_size=3), lineages),

@@ -14,6 +14,8 @@ from echoic.wire import Batch
 KEY = SigningKey.generate()
 STRANGER = SigningKey.generate()
 PARENT = "127.0.0.1:1/numbers"
+PATIENT = Limits(seconds=20, load_seconds=20, start_seconds=60)
+"""For what is not about time, on a machine that does other work."""
 CONFINING = shutil.which("bwrap") is not None
 """Whether this machine has bubblewrap; `./run test` installs it."""
 
@@ -66,7 +68,7 @@ def run(
         "parent": PARENT,
         "sources": (1,),
         "shared": NoSharedObjects(),
-        "limits": Limits(),
+        "limits": PATIENT,
         "hub": "127.0.0.1:1",
     }
     return install(

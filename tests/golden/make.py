@@ -34,7 +34,7 @@ from echoic.formats import (
 )
 from echoic.wire import Batch, FrameKind, Hello, encode_formats, encode_frame, encode_hello
 from echoic.wire.hello import MAGIC
-from tests.golden import derived, hubs
+from tests.golden import derived, hubs, modulators
 
 GOLDEN = Path(__file__).with_name("wire.json")
 
@@ -338,12 +338,21 @@ def vectors() -> dict[str, object]:
         "conversation": hubs.conversation(ticks, events_of),
         "hub_frames": hubs.hub_frames(ticks, events_of),
         "derived_conversation": derived.derived_conversation(ticks, events_of),
-        "messages": hubs.message_vectors([*hubs.every_message(), *derived.derived_messages()]),
+        "turning_conversation": modulators.turning_conversation(ticks, events_of),
+        "parcels": modulators.parcel_vectors(),
+        "messages": hubs.message_vectors(
+            [*hubs.every_message(), *derived.derived_messages(), *modulators.modulator_messages()]
+        ),
         "malformed_frames": malformed_frames(),
         "malformed_hellos": malformed_hellos(),
         "malformed_formats": malformed_formats(),
         "malformed": malformed_batches(batches),
-        "malformed_hub_frames": [*hubs.malformed_hubs(ticks), *derived.malformed_messages()],
+        "malformed_parcels": modulators.malformed_parcels(),
+        "malformed_hub_frames": [
+            *hubs.malformed_hubs(ticks),
+            *derived.malformed_messages(),
+            *modulators.malformed_messages(),
+        ],
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from echoic.channels import Concentrator, Message
 from echoic.channels.messages import Derive, Recipe, Step, decode_message, encode_message
+from echoic.eager import unpack
 from echoic.errors import (
     EchoicError,
     LimitExceededError,
@@ -24,7 +25,7 @@ from echoic.errors import (
 )
 from echoic.formats import Format, Registry
 from echoic.wire import Frame, FrameKind, FrameReader, decode_hello, parse_batch
-from tests.golden import hubs, make
+from tests.golden import hubs, make, modulators
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(make.GOLDEN.read_text(encoding="utf-8"))
 
@@ -70,7 +71,15 @@ def test_a_malformed_golden_hello_is_refused(vector: dict[str, Any]) -> None:
         decode_hello(bytes.fromhex(vector["payload"]))
 
 
-@pytest.mark.parametrize("vector", [*VECTORS["conversation"], *VECTORS["hub_frames"], *VECTORS["derived_conversation"]])
+@pytest.mark.parametrize(
+    "vector",
+    [
+        *VECTORS["conversation"],
+        *VECTORS["hub_frames"],
+        *VECTORS["derived_conversation"],
+        *VECTORS["turning_conversation"],
+    ],
+)
 def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any], registry: Registry) -> None:
     (frame,) = FrameReader().receive(bytes.fromhex(vector["bytes"]))
     assert (frame.kind, frame.channel) == (vector["kind"], vector["channel"])
@@ -119,7 +128,7 @@ def test_peers_that_know_nothing_of_derived_channels_are_understood() -> None:
         if frame.kind is not FrameKind.CONTROL:
             return frame
         number, reply, fields = msgspec.msgpack.decode(frame.payload, strict=False)
-        for name in ("lineage", "heard", "derivations", "parent"):
+        for name in ("lineage", "heard", "derivations", "parent", "instead", "handle", "alone", "turned"):
             fields.pop(name, None)
         return Frame(frame.kind, frame.channel, memoryview(msgspec.msgpack.encode([number, reply, fields])))
 
@@ -129,6 +138,17 @@ def test_peers_that_know_nothing_of_derived_channels_are_understood() -> None:
 
     said = hubs.vectors_of(Elders(make.samples()["ticks"]), make.events_of)
     assert said == VECTORS["conversation"]
+
+
+@pytest.mark.parametrize("vector", named("parcels"))
+def test_a_golden_parcel_is_read_as_described(vector: dict[str, Any]) -> None:
+    assert {"name": vector["name"], **modulators.parcel_vector(bytes.fromhex(vector["bytes"]))} == vector
+
+
+@pytest.mark.parametrize("vector", named("malformed_parcels"))
+def test_a_malformed_golden_parcel_is_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises(RemoteError):
+        unpack(bytes.fromhex(vector["bytes"]))
 
 
 @pytest.mark.parametrize("vector", named("malformed_hub_frames"))

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from echoic import Array, Channel, Context, Policy, Source, Trouble, event, int32, uint8
+from echoic.eager import Modulator
 from echoic.errors import (
     ECodeError,
     EncodeError,
@@ -43,6 +44,19 @@ class Controls:
 @event
 class Other:
     step: float
+
+
+class Cooling(Modulator):
+    """Does what COOL and VENT do, as the half of an eager handler."""
+
+    requires = ("context",)
+    limit: float = 90.0
+
+    def enqueue(self, event: Sample) -> None:
+        if event.t > self.limit:
+            self.services.context.set("step", self.services.context.step / 2)
+            self.services.context.vent(event.t)
+            super().enqueue(event)
 
 
 COOL = "{ if (input.t > 90.0) { context.step = context.step / 2; } return input.t > 90.0; }"
@@ -118,6 +132,21 @@ def test_every_source_has_values_of_its_own(plant: Plant) -> None:
     plant.there.derive(COOL).subscribe(Collector())
     other.submit(Sample(0, 99.0))
     assert (plant.context.step, context.step) == (1.0, 0.5)
+
+
+def test_no_assignment_is_lost_when_threads_submit_to_one_source(plant: Plant) -> None:
+    plant.there.derive("{ context.step++; return 0; }").subscribe(Collector())
+
+    def submit() -> None:
+        for number in range(200):
+            plant.source.submit(Sample(number, 1.0))
+
+    threads = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert plant.context.step == 801.0
 
 
 def test_a_sink_in_the_process_of_the_source_steers_as_well(plant: Plant) -> None:
@@ -238,6 +267,15 @@ def test_a_hub_that_runs_no_code_of_others_has_no_steering_code(start_hub: Start
         start_hub().open(here.id, Sample).derive(COOL).subscribe(Collector())
     source.submit(Sample(0, 95.0))
     assert source.context.step == 1.0
+
+
+def test_a_modulator_has_the_context_as_a_service(plant: Plant) -> None:
+    seen = Collector()
+    plant.here.subscribe(seen, modulator=Cooling(90.0))
+    for number, t in enumerate((10.0, 95.0)):
+        plant.source.submit(Sample(number, t))
+    seen.has(1)
+    assert (plant.context.step, plant.vented, seen.numbers) == (0.5, [95.0], [1])
 
 
 # The object itself

@@ -2,7 +2,8 @@
 
 Each tries from inside `enqueue`, where shipped code gets its events. If it succeeds it says so by queueing the event.
 """
-# ruff: noqa: PTH - these use what attackers use
+# They use what attackers use.
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
 
 import array
 import atexit

@@ -42,7 +42,7 @@ pytestmark = [
 
 LIMIT_SECONDS = 0.25
 LATE_SECONDS_MAX = 5.0  # for a machine that does other work; what is measured is printed
-LIMITS = Limits(seconds=LIMIT_SECONDS, memory_bytes=128 * 1024 * 1024)
+LIMITS = Limits(seconds=LIMIT_SECONDS, memory_bytes=128 * 1024 * 1024, load_seconds=20, start_seconds=60)
 
 
 class Honest(Modulator):
@@ -56,7 +56,7 @@ class Honest(Modulator):
 @pytest.fixture(scope="module")
 def honest() -> Iterator[Runner]:
     """Somebody else's modulator, which must not notice any of this."""
-    runner = run_confined(Honest(2), limits=LIMITS)
+    runner = run_confined(Honest(2))
     yield runner
     runner.close()
 
@@ -138,7 +138,7 @@ def test_there_are_more_than_twenty_attacks() -> None:
 
 
 def test_code_that_answers_by_itself_and_goes_on_is_ended_though_nobody_asks_again(honest: Runner) -> None:
-    runner = run_confined(GoesOnAfterItsAnswer(), limits=LIMITS)
+    runner = run_confined(GoesOnAfterItsAnswer())
     assert runner.work(1, numbers(1)).batch is None
     wait_until_gone(runner.pid)
     with pytest.raises(ModulatorError, match="went on after its answer"):
@@ -146,11 +146,16 @@ def test_code_that_answers_by_itself_and_goes_on_is_ended_though_nobody_asks_aga
     runner.close()
 
 
-def test_code_that_answers_twice_is_found_out(honest: Runner) -> None:
-    runner = run_confined(AnswersTwice(), limits=LIMITS)
-    assert runner.work(1, numbers(1)).batch is None
-    with pytest.raises(ModulatorError):
+def work_twice(runner: Runner) -> None:
+    """Ask twice: the second answer comes right behind the first, or before the second question."""
+    for _ in range(2):
         runner.work(1, numbers(1))
+
+
+def test_code_that_answers_twice_is_found_out(honest: Runner) -> None:
+    runner = run_confined(AnswersTwice())
+    with pytest.raises(ModulatorError, match="AnswersTwice"):
+        work_twice(runner)
     wait_until_gone(runner.pid)
     runner.close()
 
@@ -158,7 +163,7 @@ def test_code_that_answers_twice_is_found_out(honest: Runner) -> None:
 def test_code_that_hangs_while_it_is_loaded_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = descendants()
     with pytest.raises(ModulatorError, match=r"`Slow` was stopped: it took longer than 0\.3 s, the limit of loading"):
-        run_text("import time\ntime.sleep(3600)\n", limits=Limits(load_seconds=0.3))
+        run_text("import time\ntime.sleep(3600)\n", limits=Limits(load_seconds=0.3, start_seconds=60))
     with pytest.raises(ModulatorError, match="ZeroDivisionError"):
         run_text("1 / 0\n")
     with pytest.raises(ModulatorError, match="cannot be loaded"):

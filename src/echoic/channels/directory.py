@@ -417,7 +417,7 @@ def _sharing(recipe: Recipe, values: bytes) -> tuple[Recipe, bytes]:
 def _size_of(step: Step) -> int:
     recipe = step.recipe
     return CHANNEL_BYTES + sum(
-        map(len, (recipe.code, recipe.output, recipe.params, recipe.parcel, step.values, step.input))
+        map(len, (recipe.code, recipe.output, recipe.params, recipe.parcel, step.values, step.input, step.context))
     )
 
 

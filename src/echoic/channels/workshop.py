@@ -27,6 +27,7 @@ __all__ = ["Workshop", "signature_of"]
 FORMATS_MAX: Final = 16
 KEPT_MAX: Final = 64
 HEAVY_COST: Final = 2000
+ALONE_COST: Final = 10_000  # of an event that is derived by itself, because the code acts on the source
 
 
 def native_format(descriptor: bytes) -> Format | None:
@@ -131,7 +132,9 @@ class Workshop:
 
     def units_each(self, fuel: int) -> int:
         """Return what an event costs at most, if its loops may use so much fuel."""
-        return self.analysis.cost + (0 if self.analysis.bounded else fuel)
+        use = self.program.context
+        alone = ALONE_COST if use is not None and use.acts else 0
+        return self.analysis.cost + alone + (0 if self.analysis.bounded else fuel)
 
     def portions(self, batch: Batch, fuel: int) -> Iterable[Batch]:
         """Return a batch in parts that can be derived at once: mostly just one."""

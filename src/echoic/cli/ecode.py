@@ -56,7 +56,7 @@ def check(
         where: Where to look for the channel.
     """
     code = read_code("", file, python=around.python)
-    signature = around.signature(_input_format(declared, channel, where))
+    signature = around.signature(*_formats(declared, channel, where))
     try:
         program = code.check(signature)
     except ECodeError as error:
@@ -73,8 +73,8 @@ def check(
         print("\n".join(map(printable, _lines(program, analysis))))
 
 
-def _input_format(declared: str, channel: str, where: Where) -> Format:
-    """Return the type of the events that come in.
+def _formats(declared: str, channel: str, where: Where) -> tuple[Format, Format | None]:
+    """Return the type of the events that come in, and that of the context that their sources have.
 
     Raises:
         EchoicError: There is none, or two.
@@ -82,12 +82,13 @@ def _input_format(declared: str, channel: str, where: Where) -> Format:
     if bool(declared) == bool(channel):
         raise LocalError("name the type of the events by --input TYPE or --channel CHANNEL, and not by both")
     if declared:
-        return Format.of(declared_type(declared))
+        return Format.of(declared_type(declared)), None
     with visit(where, "ecode") as hub:
-        format = find(hub, channel).format
+        opened = find(hub, channel)
+        format = opened.format
     if format is None:
         raise FormatError(f"channel '{channel}' has no type, and only typed channels can be derived from")
-    return format
+    return format, opened.context
 
 
 def _kind(program: Program) -> str:

@@ -71,7 +71,7 @@ class Cell:
         writing, reading, self._stderr = (each.fileno() for each in self._streams if each is not None)
         os.set_blocking(reading, False)
         os.set_blocking(writing, False)
-        self._pipe = Pipe(reading, writing)
+        self._pipe = Pipe(reading, writing, alone=True)
         self._lock = threading.Lock()
         self._pidfd = -1
         self.reason = ""
@@ -98,7 +98,9 @@ class Cell:
             raise RefusedError(f"no process can be confined here: expected a greeting, got {type(message).__name__}")
         shared = [name for name in NAMESPACES if _namespace(self.pid, name) == _namespace(os.getpid(), name)]
         if shared:
-            raise RefusedError(f"no process can be confined here: bubblewrap shares the namespace `{shared[0]}` with it")
+            raise RefusedError(
+                f"no process can be confined here: bubblewrap shares the namespace `{shared[0]}` with it"
+            )
         self._close(self._process.stderr)
 
     def send(self, message: FromHub, body: list[Buffer], deadline: Deadline) -> None:
@@ -150,9 +152,9 @@ class Cell:
     def strike(self, reason: str) -> None:
         """Kill the process for a reason, without waiting; whoever asks it next is told."""
         with self._lock:
-            self.reason = reason
+            self.reason = self.reason or reason
             if self._pidfd >= 0:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                _send_kill(self._pidfd)
 
     def kill(self) -> None:
         """End the process and whatever it has started, and wait until it is gone. A second time does nothing."""
@@ -202,12 +204,16 @@ def _namespace(pid: int, name: str) -> str:
         raise RefusedError(f"whether a process is confined cannot be seen here: {error}") from error
 
 
-def _kill(pidfd: int) -> None:
-    """Kill a process and wait until it is gone."""
+def _send_kill(pidfd: int) -> None:
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # by itself
+        pass  # it has ended by itself
+
+
+def _kill(pidfd: int) -> None:
+    """Kill a process and wait until it is gone."""
+    _send_kill(pidfd)
     gone = select.poll()
     gone.register(pidfd, select.POLLIN)
     gone.poll(KILLED_MS)

@@ -162,7 +162,7 @@ class Copies:
                 text = (
                     f"`{self._name}.dequeue` gave a `{type(event).__name__}`, expected a `{self._output.name}`: {error}"
                 )
-                faults.append(text[:FAULT_CHARACTERS_MAX])
+                faults.append(_shown(text))
             except FOREIGN_ERRORS as error:
                 faults.append(self._told("dequeue", error))
             else:
@@ -188,4 +188,9 @@ def told(place: str, error: BaseException) -> str:
         text = explain(error)
     except FOREIGN_ERRORS as another:
         text = f"{type(error).__name__}, which cannot be shown: that raised {type(another).__name__}"
-    return f"`{place}` raised {text}"[:FAULT_CHARACTERS_MAX]
+    return _shown(f"`{place}` raised {text}")
+
+
+def _shown(text: str) -> str:
+    """Return a text that can be sent: not too long, and nothing in it that is not Unicode."""
+    return text[:FAULT_CHARACTERS_MAX].encode("utf-8", "replace").decode()

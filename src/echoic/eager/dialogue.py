@@ -118,6 +118,8 @@ class Failed(msgspec.Struct, array_like=True, frozen=True, tag=14):
     """It cannot go on."""
 
     reason: Annotated[str, msgspec.Meta(max_length=2 * FAULT_CHARACTERS_MAX)]
+    unconfined: bool = False
+    """Whether that is because the process is not confined as it should be."""
 
 
 class Get(msgspec.Struct, array_like=True, frozen=True, tag=15):

@@ -216,13 +216,14 @@ def main() -> NoReturn:
     """Serve the hub until it has had enough."""
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc] # nobody reads them
     os.environ.clear()
-    line = Line(Pipe(0, 1))
+    line = Line(Pipe(0, 1, alone=False))
     try:
         serve(line)
     except EchoicError as error:
         give_up(line, str(error))
     except BaseException as error:  # noqa: BLE001 - whatever foreign code has raised, this process ends
-        give_up(line, told("modulator", error))
+        reason = told("modulator", error)
+        give_up(line, reason)
     os._exit(1)
 
 
@@ -246,7 +247,11 @@ def serve(line: Line) -> NoReturn:
         raise ModulatorError(f"expected a modulator, got {type(begin).__name__}")
     parcel = msgspec.msgpack.decode(body, type=Parcel)
     events = Format.from_descriptor(begin.input)
-    filtered = confine(begin)
+    try:
+        filtered = confine(begin)
+    except RefusedError as error:
+        line.send(Failed(str(error), unconfined=True))
+        os._exit(3)
     workplace = Workplace(load(parcel, begin.key), events, line)
     line.send(Begun(filtered))
     while True:

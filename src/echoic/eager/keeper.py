@@ -125,6 +125,9 @@ class Keeper:
                 ordered.set_result(Cell())
             except RefusedError as error:
                 ordered.set_exception(error)
+            except Exception as error:  # noqa: BLE001 - whoever has ordered it is told, and this thread must go on
+                refused = RefusedError(f"no process can be confined here: {error}")
+                ordered.set_exception(refused)
 
     def _look(self) -> None:
         for cell in tuple(self._in_use):

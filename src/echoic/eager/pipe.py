@@ -4,8 +4,9 @@
     | head     | body     | head bytes: one message, msgpack | body bytes: a batch, a parcel, values, as they are
     | u32      | u32      |
 
-A batch stays the bytes that it is: nothing of it passes msgpack, and what arrives is a view of what was read. One side
-asks, the other answers, never two at a time; so bytes behind an answer are a breach, and there is no queue.
+A batch stays the bytes that it is: nothing of it passes msgpack, and what arrives is a view of what was read. The hub
+asks, the other one answers, never two at a time; so for the hub bytes behind an answer are a breach, and there is no
+queue. The hub itself may send several messages of which only the last is answered.
 
 The hub does not trust what it reads. Both lengths are compared with limits before anything is allocated for them; the
 head's limit is low, since small msgpack can become large objects (an empty list of one byte takes 56). It waits for
@@ -59,9 +60,11 @@ class Pipe:
     Args:
         reading: The descriptor to read from.
         writing: The descriptor to write to. With deadlines, both must be non-blocking.
+        alone: Whether messages come one at a time, so that something behind one is a breach; that saves a read.
     """
 
-    def __init__(self, reading: int, writing: int) -> None:
+    def __init__(self, reading: int, writing: int, *, alone: bool) -> None:
+        self._first_bytes = READ_BYTES if alone else HEADER.size
         self._reading = reading
         self._writing = writing
         self._readable = select.poll()
@@ -92,9 +95,9 @@ class Pipe:
         Raises:
             ModulatorError: The other end is gone, sends nothing in time, or what it sends is no message.
         """
-        data = bytearray(self._read(READ_BYTES, deadline))
+        data = bytearray()
         while len(data) < HEADER.size:
-            data += self._read(READ_BYTES - len(data), deadline)
+            data += self._read(self._first_bytes - len(data), deadline)
         head_bytes, body_bytes = HEADER.unpack_from(data)
         check_sizes(head_bytes, body_bytes)
         size = HEADER.size + head_bytes + body_bytes

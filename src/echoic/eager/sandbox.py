@@ -91,6 +91,7 @@ class Sandbox:
         self._number = 0
         self._busy = False
         self._stopped = ""
+        self._tidied = False
         self._forgotten: list[int] = []
         self.filtered = False
         """Whether system calls are filtered, which they are not on every architecture."""
@@ -141,11 +142,16 @@ class Sandbox:
             self._forgotten.append(source)
             urgent = len(self._forgotten) >= FORGOTTEN_MAX and not self._busy and not self._stopped
         if urgent:
-            self.drain(source)
+            try:
+                self.drain(source)
+            except ModulatorError:
+                return  # whoever asks next is told
 
     def close(self) -> None:
-        """End the process."""
-        self._end("it was closed")
+        """End the process. Whoever is at work with it is told, and this does not wait for that."""
+        self._stopped = self._stopped or "it was closed"
+        self._cell.strike(self._stopped)
+        self._tidy()
 
     def _begin(self, key: str, limits: Limits) -> None:
         deadline = Deadline(limits.load_seconds, "loading")
@@ -159,12 +165,21 @@ class Sandbox:
             case Begun():
                 self.filtered = begun.filtered
                 keeper.rest(self._cell)
-            case Failed():
-                raise ModulatorError(f"`{self._parcel.class_name}` cannot be loaded: {begun.reason}")
+            case Failed(reason, True):
+                raise RefusedError(f"no process can be confined here: {reason}")
+            case Failed(reason):
+                raise ModulatorError(f"`{self._parcel.class_name}` cannot be loaded: {reason}")
             case _:
                 raise ModulatorError(f"`{self._parcel.class_name}` was stopped: it answered out of turn")
 
     def _do(self, source: int, batch: Batch | None, *, period: bool, ready: bool, drain: bool) -> Worked:
+        try:
+            return self._locked(source, batch, period=period, ready=ready, drain=drain)
+        finally:
+            if self._stopped:
+                self._tidy()
+
+    def _locked(self, source: int, batch: Batch | None, *, period: bool, ready: bool, drain: bool) -> Worked:
         with self._lock:
             if self._stopped or self._busy:
                 reason = self._stopped or "a service that it calls has called it"
@@ -172,9 +187,11 @@ class Sandbox:
             self._busy = True
             try:
                 return self._asked(source, batch, period=period, ready=ready, drain=drain)
-            except EchoicError as error:
-                reason = self._cell.reason or str(error)
-                self._end(reason)
+            except BaseException as error:
+                reason = self._stopped = self._cell.reason or str(error)
+                self._cell.strike(reason)
+                if not isinstance(error, EchoicError):
+                    raise
                 raise ModulatorError(f"`{self._parcel.class_name}` was stopped: {reason}") from error
             finally:
                 self._busy = False
@@ -225,6 +242,8 @@ class Sandbox:
         if question.source != source:
             raise ModulatorError(f"it asked on behalf of source {question.source} while it worked for {source}")
         place = f"`{question.service}.{question.name}`"
+        if question.service not in self._parcel.requires or question.name.startswith("_"):
+            return Answer(error=f"{place} is not public, or was not granted")
         try:
             found = getattr(getattr(self._services[source], question.service), question.name)
             if isinstance(question, Get):
@@ -257,7 +276,10 @@ class Sandbox:
         self._answer(Answer(version=changed.version, stale=changed.stale), [values], deadline)
 
     def _answer(self, answer: Answer, body: list[Buffer], deadline: Deadline) -> None:
-        size = len(encode(answer))
+        try:
+            size = len(encode(answer))
+        except UnicodeEncodeError:
+            answer, size = Answer(error="the result has a text that is not Unicode"), 0
         if size > HEAD_BYTES_MAX:
             answer = Answer(error=f"the result has {size} bytes, limit is {HEAD_BYTES_MAX}")
         self._cell.send(answer, body, deadline)
@@ -269,8 +291,16 @@ class Sandbox:
             batch.events()
         return batch
 
-    def _end(self, reason: str) -> None:
-        self._stopped = self._stopped or reason
-        keeper.release(self._cell)
-        for mirrored in self._shared.values():
-            mirrored.copy.close()
+    def _tidy(self) -> None:
+        """Give back what a process that was killed has held; whoever is at work with it does that when it is done."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._busy or self._tidied:
+                return
+            self._tidied = True
+            keeper.release(self._cell)
+            for mirrored in self._shared.values():
+                mirrored.copy.close()
+        finally:
+            self._lock.release()

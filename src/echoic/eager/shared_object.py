@@ -249,7 +249,7 @@ class SharedObject:
         return SharedReference(attribute, replica.id, name, descriptor, view.values, view.version)
 
     def close(self) -> None:
-        """Keep the values there are, and take no more part; if this is the master's, that is the end of the object."""
+        """Keep the values there are, and take no more part; with the last copy in the master's hub the object ends."""
         inner = self._echoic
         with inner.publishing:
             closed, inner.closed = inner.closed, True
@@ -367,10 +367,18 @@ def notify(shared: SharedObject) -> None:
     for callback in inner.callbacks:
         if inner.closed:
             return
-        try:
-            callback(shared)
-        except Exception:
-            log.exception("a callback failed that was told of a change of %s", inner.replica and inner.replica.id)
+        problem = _problem_of(callback, shared)
+        if problem is not None:
+            log.error("a callback failed that was told of a change of %s", shared.id, exc_info=problem)
+
+
+def _problem_of(callback: Callable[[SharedObject], None], shared: SharedObject) -> Exception | None:
+    """Call a function of the program, and return what it raised."""
+    try:
+        callback(shared)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the others are to be told too
+        return problem
+    return None
 
 
 def _read_fields(cls: type[SharedObject]) -> type[Record] | None:

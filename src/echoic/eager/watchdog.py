@@ -72,6 +72,11 @@ class Watchdog:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @property
+    def awake(self) -> bool:
+        """Whether it looks; it does not when nobody was at work for a second."""
+        return self._wake.is_set()
+
     def guard(self, function: Callable[[], Result], seconds: float, what: str) -> Result:
         """Call a function that is stopped when it takes longer than `seconds`.
 

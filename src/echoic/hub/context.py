@@ -19,6 +19,7 @@ import inspect
 import logging
 import struct
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -152,15 +153,20 @@ class Context:
 
     def call(self, function: str, arguments: tuple[float, ...]) -> bool:
         """Call a function; tell whether it has done without raising."""
-        handling.depth += 1  # so that what it submits waits until the event at hand is done with
         try:
-            self._functions[function](*arguments)
+            self.invoke(function, *arguments)
         except FAILED:
             log.exception("the context's function %r has failed, called with %r", function, arguments)
             return False
+        return True
+
+    def invoke(self, function: str, *arguments: object) -> object:
+        """Call a function, and return what it returns; what it submits waits until the event at hand is done with."""
+        handling.depth += 1
+        try:
+            return self._functions[function](*arguments)
         finally:
             handling.depth -= 1
-        return True
 
     def capability(self) -> "ContextCapability":
         """Return what modulators have as the service `context`."""
@@ -186,7 +192,7 @@ class ContextCapability:
             AttributeError: There is no such thing.
         """
         if name in self._context.functions:
-            return self._context.functions[name]
+            return partial(self._context.invoke, name)
         return _plain(getattr(self._context, name)) if name in self._context.format.by_name else _missing(name)
 
     def set(self, name: str, value: object) -> None:

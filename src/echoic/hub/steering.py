@@ -13,9 +13,9 @@ second, which misses none that stays and costs next to nothing.
 """
 
 import logging
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -79,8 +79,7 @@ class SourceHelm:
     def __init__(self, controls: Controls, switchboard: "Switchboard") -> None:
         self._controls = controls
         self._switchboard = switchboard
-        self._asked: queue.SimpleQueue[tuple[Action, dict[str, Plain], Reply] | None] = queue.SimpleQueue()
-        self._waiting = 0
+        self._asked: deque[tuple[Action, dict[str, Plain], Reply]] = deque()
         self._running = False
         self._busy: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -93,35 +92,26 @@ class SourceHelm:
 
     def ask(self, action: Action, values: Mapping[str, Plain], answer: Reply) -> None:
         """Have something done in a thread, and answer once."""
-        refusal = self._refusal(action)
-        if refusal:
-            answer(refusal, {})
-            return
-        with self._lock:
-            self._waiting += 1
-            self._asked.put((action, dict(values), answer))
-            idle, self._running = not self._running, True
-        if idle:
-            threading.Thread(target=self._run, name="echoic-steering", daemon=True).start()
-
-    def _refusal(self, action: Action) -> str:
         if getattr(self._controls, action) is None:
-            return f"the source has no control to {action} it"
-        if self._waiting >= WAITING_MAX:
-            return f"{self._waiting} requests wait for the source already, which is the limit"
-        return ""
+            answer(f"the source has no control to {action} it", {})
+        elif len(self._asked) >= WAITING_MAX:
+            answer(f"{len(self._asked)} requests wait for the source already, which is the limit", {})
+        else:
+            with self._lock:
+                self._asked.append((action, dict(values), answer))
+                idle, self._running = not self._running, True
+            if idle:
+                threading.Thread(target=self._run, name="echoic-steering", daemon=True).start()
 
     def _run(self) -> None:
         """Do what is asked, until nothing is."""
         while True:
             with self._lock:
-                if not self._waiting:
+                if not self._asked:
                     self._running = False
                     return
-                self._waiting -= 1
-            asked = self._asked.get()
-            if asked is not None:
-                self._serve(*asked)
+                asked = self._asked.popleft()
+            self._serve(*asked)
 
     def _serve(self, action: Action, values: dict[str, Plain], answer: Reply) -> None:
         if self._busy is not None and self._busy.is_alive():

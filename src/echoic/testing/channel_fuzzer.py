@@ -37,6 +37,7 @@ from echoic.channels import (
     Refused,
     Secondary,
     SinkHub,
+    Steering,
     Step,
     Workshop,
     build,
@@ -386,6 +387,8 @@ def _make_messages_about_derivations(attacker: SinkHub) -> Iterator[Message]:
     yield from (messages.Restore(derived, {0: bytes(8)}), messages.Restore(derived, {1: bytes(4)}))
     yield from (messages.Placed(1, 1, 0, here=False), messages.Placed(1, 1, 5, here=True))
     yield messages.Trouble(derived, ATTACKER.address, "it hurts", 3, suspended=True)
+    yield from (messages.Steer(MINE.name, "stop"), messages.Steer(str(MINE), "tune", {"rate": 1.5, "mode": "fast"}))
+    yield messages.Steered((Steering(ATTACKER.address, 1, "no", {"rate": True}),))
 
 
 def _make_messages_about_shared_objects() -> Iterator[Message]:

@@ -44,6 +44,10 @@ class SimulationReport(msgspec.Struct, frozen=True):
     """Events that were sent to sinks as they are, to be derived there."""
     tuned: int = 0
     """Changes of parameters that were confirmed."""
+    turned: int = 0
+    """How often sinks have gone over to another channel."""
+    refused: int = 0
+    """How often one could not, and went on with what it had."""
 
 
 class Source:

@@ -23,8 +23,11 @@ from echoic.channels import (
     Greeting,
     Member,
     Missed,
+    Modulation,
     Policy,
     Refused,
+    Runner,
+    Share,
     Troubled,
     Workshop,
     compiled,
@@ -40,6 +43,7 @@ __all__ = ["HubEvents", "SimulatedHub"]
 TICK_NS: Final = 100 * MILLISECOND
 GREETING_NS: Final = 5 * SECOND
 COMPILE_NS: Final = 20 * MILLISECOND
+DRAIN_NS: Final = 5 * MILLISECOND
 
 
 class HubEvents(Protocol):
@@ -65,6 +69,12 @@ class HubEvents(Protocol):
 
     def note(self, text: str) -> None:
         """Write down what happened."""
+
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """Return what runs a modulator."""
+
+    def drained(self, hub: "SimulatedHub", share: Share, first: int) -> None:
+        """A modulator was made to send what it had held back."""
 
 
 class Connection:
@@ -190,18 +200,38 @@ class SimulatedHub:
                 self._drop(self._links.pop(hub, None))
                 self._events.forgotten(self, hub)
             case Compile(derivation):
-                made = built(derivation.step, derivation.policy)
+                made = self._prepared(derivation)
                 self._clock.after(self._random.randrange(COMPILE_NS), lambda: self._compiled(derivation, made))
             case Troubled():
                 self._events.troubled(self, effect)
             case Dismiss(runner):
                 runner.close()
             case Drain(modulation, then):
-                for share in modulation.drained():
-                    send_share(self.core, share)
-                then()
+                self._clock.after(self._random.randrange(DRAIN_NS), lambda: self._drain(modulation, then))
 
-    def _compiled(self, derivation: Derivation, made: Workshop | Refused | None) -> None:
+    def _prepared(self, derivation: Derivation) -> Workshop | Runner | Refused | None:
+        """Return what runs a derivation's code here, or why that cannot be."""
+        if not isinstance(derivation, Modulation):
+            return built(derivation.step, derivation.policy)
+        if not derivation.policy.derive:
+            return Refused("RefusedError", f"the hub at {derivation.hub} runs no code of others")
+        return self._events.prepare(derivation)
+
+    def _drain(self, modulation: Modulation, then: Callable[[], None]) -> None:
+        """Send what a modulator holds back, as a thread of the edge does, and go on."""
+
+        def send(core: Concentrator) -> None:
+            for share in shares:
+                self._events.drained(self, share, send_share(core, share))
+            then()
+
+        if self.alive and self.frozen:
+            self._clock.after(self.frozen_until_ns - self._clock.now_ns, lambda: self._drain(modulation, then))
+        elif self.alive:
+            shares = list(modulation.drained())
+            self.do(send)
+
+    def _compiled(self, derivation: Derivation, made: Workshop | Runner | Refused | None) -> None:
         if self.alive and self.frozen:
             self._clock.after(self.frozen_until_ns - self._clock.now_ns, lambda: self._compiled(derivation, made))
         elif self.alive:

@@ -19,7 +19,10 @@ from echoic.channels import (
     Delivery,
     Member,
     Missed,
+    Modulation,
     Policy,
+    Refused,
+    Runner,
     Share,
     SinkHub,
     Slow,
@@ -421,6 +424,13 @@ class SimulatedSystem:
         self.note(f"{hub.id}: hears of trouble at {trouble.hub} with {troubled.member.name}: {trouble.text}")
         if subscription is not None:
             self.derived.told.add((subscription.number, trouble.hub))
+
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """There are no modulators here."""
+        return Refused("RefusedError", f"nobody can run {modulation.step.name}")
+
+    def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
+        """There are no modulators here."""
 
     def forgotten(self, hub: SimulatedHub, other: str) -> None:
         """Note that a hub has given another up, which excuses gaps between them."""

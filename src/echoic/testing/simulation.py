@@ -7,7 +7,8 @@ When the network is healed, everything that was promised must come true (`Ledger
                `block` between hubs that never gave each other up, calls answered, memory within its bounds
     liveness   ten seconds after healing the next event of every living source has reached every living sink
 
-With `derived`, hubs also derive channels from channels, and what holds for these is checked too (`Deriving`).
+With `derived`, hubs also derive channels from channels, and what holds for these is checked too (`Deriving`). With
+`turning`, sinks go over between derived channels, and see every event once and in order all the same (`TurningSystem`).
 
 A failure raises AssertionError with the seed and the last things that happened; `python -m echoic.testing.simulation
 --seed N` shows it again.
@@ -21,8 +22,9 @@ from echoic.errors import EchoicError
 from echoic.testing.derived_fate import DerivedFate
 from echoic.testing.fate import Fate
 from echoic.testing.simulated_ends import SimulationReport
+from echoic.testing.turning_fate import TurningFate
 
-__all__ = ["Mode", "run_simulation"]
+__all__ = ["Mode", "run_simulation", "run_turning"]
 
 Mode: TypeAlias = Literal["safety", "liveness"]
 
@@ -43,6 +45,21 @@ def run_simulation(seed: int, mode: Mode = "safety", *, derived: bool = False) -
         also = f"mode {mode}, derived {derived}"
         raise AssertionError(fate.system.explain(f"{type(problem).__name__}: {problem} - {also}")) from problem
     return fate.system.report(mode)
+
+
+def run_turning(seed: int) -> SimulationReport:
+    """Run a simulation in which sinks go over between derived channels, and return what happened.
+
+    Raises:
+        AssertionError: A promise was broken; the message has the seed and the last things that happened.
+    """
+    fate = TurningFate(seed)
+    try:
+        fate.let_it_fail()
+        fate.let_it_settle()
+    except (AssertionError, EchoicError, KeyError, IndexError, RuntimeError) as problem:
+        raise AssertionError(fate.system.explain(f"{type(problem).__name__}: {problem} - turning")) from problem
+    return fate.report("turning")
 
 
 def main() -> None:
@@ -68,11 +85,17 @@ def main() -> None:
         help="let hubs derive channels from channels (filters, routers, chains of them), with their code at the "
         "sources or at the sinks, moved and with its parameters changed while events pass, and check what they deliver",
     )
+    parser.add_argument(
+        "--turning",
+        action="store_true",
+        help="let sinks go over between derived channels again and again, and check that they see every event of every "
+        "source once and in order",
+    )
     wish = parser.parse_args()
     failed = 0
     for seed in range(wish.seed, wish.seed + wish.count):
         try:
-            report = run_simulation(seed, wish.mode, derived=wish.derived)
+            report = run_turning(seed) if wish.turning else run_simulation(seed, wish.mode, derived=wish.derived)
         except AssertionError as error:
             failed += 1
             sys.stdout.write(f"{error}\n")

@@ -127,10 +127,12 @@ class Statements:
             case ast.Call(func=ast.Name(id="resize"), args=[array, length], keywords=[]):
                 arguments = (self._expressions.place(array), self._expressions.value(length))
                 return tree.Evaluate(tree.Call("resize", arguments, at), at)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="context"), attr=name), args=given, keywords=[]):
-                self._expressions.value(node.func.value)  # it must be a parameter
-                arguments = tuple(self._expressions.value(each) for each in given)
-                return tree.Evaluate(tree.Call(f"context.{name}", arguments, at), at)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="context") as record, attr=name), args=given, keywords=[]
+            ):
+                self._expressions.value(record)  # it must be a parameter
+                numbers = tuple(self._expressions.value(each) for each in given)
+                return tree.Evaluate(tree.Call(f"context.{name}", numbers, at), at)
             case ast.Call(func=ast.Name(id="resize")):
                 raise mistake(at, "`resize` takes an array of `output` and its length")
             case _:

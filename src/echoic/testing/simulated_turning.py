@@ -1,0 +1,559 @@
+"""Sinks that go over between derived channels of a simulated system, and what they must have seen in the end.
+
+A *handle* is what `EagerSink` is at the edge: a sink with a modulator, which is reset to other modulators while sources
+publish. All modulators let everything pass, or hold the last events back for a while, so what a handle has seen of a
+source is 0, 1, 2, ... whatever it was reset to and however often:
+
+    order    nothing comes twice and nothing overtakes, whatever fails
+    whole    nothing is passed over, unless the two hubs have given each other up and the handle was told of a gap
+    alive    when all is healed, everything that sources submit is seen again
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import msgspec
+
+from echoic.channels import (
+    ChannelId,
+    Concentrator,
+    Delivery,
+    Derive,
+    DerivedAs,
+    Joined,
+    Member,
+    Message,
+    Missed,
+    Modulation,
+    Policy,
+    Refused,
+    Runner,
+    Share,
+    SinkHub,
+    Step,
+    Troubled,
+    congested,
+    derive,
+    forget_source,
+    ignore,
+    note_room,
+    report_trouble,
+    send_share,
+    stir,
+)
+from echoic.formats import Format
+from echoic.testing.derived_book import Formula, numbers_in, recipe_of
+from echoic.testing.holding import HoldingRunner, holding_recipe
+from echoic.testing.ledger import check
+from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.simulated_ends import Sample, Source
+from echoic.testing.simulated_hub import SimulatedHub
+from echoic.wire import Batch
+
+__all__ = ["Handle", "Stage", "TurningSystem"]
+
+TRACE_LINES: Final = 80
+RACE_NS: Final = 10 * MILLISECOND
+STIR_NS: Final = 20 * MILLISECOND
+WAKE_NS: Final = 2 * MILLISECOND
+HELD_MAX: Final = 3  # so many modulators hold events back
+CHANNEL: Final = "samples"
+CALL_SHARE: Final = 0.05
+
+
+class Stage:
+    """One pair of a handle: the channel of its modulator, and what has arrived of it and must wait for its turn."""
+
+    def __init__(self, handle: "Handle", modulator: int, member: Member) -> None:
+        self.handle: Final = handle
+        self.modulator: Final = modulator
+        self.member: Final = member
+        self.started = False
+        self.waiting: Final[deque[tuple[SimulatedHub | None, int, list[int]]]] = deque()
+
+
+class Handle:
+    """A sink that is reset; a number stands for each modulator, 0 for none."""
+
+    def __init__(self, number: int, hub: SimulatedHub) -> None:
+        self.number: Final = number
+        self.name: Final = f"handle{number}"
+        self.hub: Final = hub
+        self.stage: Stage | None = None
+        self.open = True
+        self.busy = False
+        self.resets = self.refusals = 0
+        self.next: Final[dict[int, int]] = {}
+        self.told = False
+        """Whether a gap was told since the last event that came where it was due."""
+
+    @property
+    def living(self) -> bool:
+        """Whether events can be expected to arrive there."""
+        return self.open and self.hub.alive and self.stage is not None
+
+
+class TurningSystem:
+    """Hubs with sources and handles of one channel."""
+
+    def __init__(self, seed: int, *, freezes: bool = False) -> None:
+        self.seed: Final = seed
+        self.random: Final = Random(seed)
+        self.clock: Final = VirtualClock()
+        self.network: Final = Network(self.random, self.clock)
+        self.hubs: Final[list[SimulatedHub]] = []
+        self.sources: Final[list[Source]] = []
+        self.handles: Final[list[Handle]] = []
+        self.stages: Final[dict[tuple[str, str], list[Stage]]] = {}
+        self.submitted: Final[Counter[int]] = Counter()
+        self.faults: Final[Counter[str]] = Counter()
+        self.quiet = False
+        self.race_share = 0.3
+        self.slowness = 1
+        self.delivered_events = 0
+        self.missed_events = 0
+        self._freezes = freezes
+        self._given_up: Final[set[tuple[str, str]]] = set()
+        self._trace: Final[deque[str]] = deque(maxlen=TRACE_LINES)
+        self._digest = 0
+
+    def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
+        """Start a hub; the first one manages the channel."""
+        number = len(self.hubs)
+        id = f"{self.random.getrandbits(32):08x}-{number}"
+        hub = SimulatedHub(id, address or f"hub{number}:7401", self.network, self, freezes=self._freezes, policy=policy)
+        self.hubs.append(hub)
+        if number == 0:
+            hub.core.manager.directory.create(CHANNEL, Format.of(Sample))
+        self.note(f"{id}: starts at {hub.address}")
+        return hub
+
+    @property
+    def manager(self) -> SimulatedHub:
+        """The hub that manages the channel."""
+        return self.hubs[0]
+
+    @property
+    def id(self) -> ChannelId:
+        """The channel."""
+        return ChannelId(self.manager.address, CHANNEL)
+
+    def publish(self, hub: SimulatedHub, pause_ns: int = 5 * MILLISECOND) -> Source:
+        """Open a source, which submits from when the manager knows of it."""
+        member = hub.core.open(self.id, Format.of(Sample))
+        source = Source(len(self.sources) + 1, hub, member, pause_ns, b"")
+        self.sources.append(source)
+        member.sources[source.number] = 0
+        self.note(f"{hub.id}: opens source {source.number}")
+
+        def joined(reply: Message) -> None:
+            if isinstance(reply, Joined) and hub.alive:
+                self.note(f"{hub.id}: source {source.number} has joined")
+                for handle in self.handles:
+                    if handle.living:
+                        handle.next.setdefault(source.number, 0)
+                self._submit_on(source)
+            elif hub.alive and source.open:
+                self.clock.after(SECOND, ask)
+
+        def ask() -> None:
+            if hub.alive and source.open:
+                hub.do(lambda core: core.join(member, "source", self._soon(hub, joined)))
+
+        ask()
+        self.clock.after(self.random.randrange(STIR_NS), lambda: self._stir_on(source))
+        return source
+
+    def unpublish(self, source: Source) -> None:
+        """Close a source when nothing is being derived of it; what modulators hold back of it is lost with it."""
+        source.open = False
+        if source.busy:
+            self.clock.after(MILLISECOND, lambda: self.unpublish(source))
+            return
+        member, number = source.member, source.number
+        self.note(f"{source.hub.id}: closes source {number}")
+
+        def close(core: Concentrator) -> None:
+            if len(member.sources) == 1:
+                core.leave(member, "source")
+            member.end(number)
+            forget_source(core, member, number)
+
+        if source.hub.alive:
+            source.hub.do(close)
+
+    def subscribe(self, hub: SimulatedHub, modulator: int = 0) -> Handle:
+        """Subscribe with a modulator; the handle is living when all sources send to it."""
+        handle = Handle(len(self.handles) + 1, hub)
+        self.handles.append(handle)
+        handle.busy = True
+
+        def opened(member: Member | None) -> None:
+            if member is None:
+                handle.busy = False
+                return
+            stage = Stage(handle, modulator, member)
+            stage.started = True
+            self._add(stage)
+            hub.do(lambda core: core.join(member, "sink", self._soon(hub, lambda reply: joined(stage, reply))))
+
+        def joined(stage: Stage, reply: Message) -> None:
+            handle.busy = False
+            if isinstance(reply, Joined):
+                handle.stage = stage
+                self.note(f"{hub.id}: {handle.name} is subscribed with {modulator}")
+            elif hub.alive:
+                self._remove(stage)
+
+        self._open(hub, modulator, opened)
+        return handle
+
+    def close(self, handle: Handle) -> None:
+        """Cancel a subscription that is not being reset."""
+        handle.open = False
+        self.note(f"{handle.hub.id}: {handle.name} is closed")
+        if handle.stage is not None and handle.hub.alive:
+            self._remove(handle.stage)
+
+    def reset(self, handle: Handle, modulator: int) -> None:
+        """Put another modulator in the place of the one at work, as `EagerSink.reset` does."""
+        hub, former = handle.hub, handle.stage
+        if handle.busy or former is None or not handle.living:
+            return
+        handle.busy = True
+        self.note(f"{hub.id}: resets {handle.name} from {former.modulator} to {modulator}")
+
+        def opened(member: Member | None) -> None:
+            if member is None or member is former.member or not hub.alive:
+                handle.busy = False
+                return
+            stage = Stage(handle, modulator, member)
+            member.turns.expect(handle.name)
+            member.withheld = not self._stages(hub, member)
+            self._add(stage)
+            self._join(stage, former, lambda reply: joined(stage, reply))
+
+        def joined(stage: Stage, reply: Message) -> None:
+            if not hub.alive:
+                return
+            if isinstance(reply, Joined):
+                self.note(f"{hub.id}: {handle.name} has gone over to {modulator}")
+                handle.resets += 1
+                handle.busy, handle.stage = False, stage
+                self._remove(former)
+                self._start(stage)
+                return
+            self.note(f"{hub.id}: {handle.name} cannot go over to {modulator}: {reply}")
+            handle.refusals += 1
+            self._remove(stage)
+            self._join(former, stage, lambda answer: taken_back(answer))
+
+        def taken_back(reply: Message) -> None:
+            self.note(f"{hub.id}: {handle.name} is back with {former.modulator}: {reply}")
+            handle.busy = False
+
+        self._open(hub, modulator, opened)
+
+    def _open(self, hub: SimulatedHub, modulator: int, then: Callable[[Member | None], None]) -> None:
+        """Open the channel of a modulator in a hub."""
+        if not modulator:
+            then(hub.core.open(self.id, None))
+            return
+        if modulator <= HELD_MAX:
+            recipe, values = holding_recipe(CHANNEL, modulator), b""
+        else:
+            recipe = recipe_of(CHANNEL, router=False, placement="source")
+            values = Formula(1, 1, 0, modulator).block
+
+        def answered(reply: Message) -> None:
+            if isinstance(reply, DerivedAs) and hub.alive:
+                member = hub.core.open(ChannelId(self.manager.address, reply.steps[0].name), None)
+                member.lineage = member.lineage or reply.steps
+                then(member)
+            else:
+                self.note(f"{hub.id}: {modulator} cannot be derived: {reply}")
+                then(None)
+
+        hub.do(lambda core: core.ask(self.manager.address, Derive(Step("", "", recipe, values)), self._soon(hub, answered)))
+
+    def _join(self, stage: Stage, former: Stage, answer: Callable[[Message], None]) -> None:
+        handle, member = stage.handle, stage.member
+        others = self._stages(handle.hub, former.member)
+        alone = all(one.handle is handle for one in others)
+        soon = self._soon(handle.hub, answer)
+
+        def join(core: Concentrator) -> None:
+            core.join(member, "sink", soon, instead=former.member.name, handle=handle.name, alone=alone)
+
+        handle.hub.do(join)
+
+    def _soon(self, hub: SimulatedHub, then: Callable[[Message], None]) -> Callable[[Message], None]:
+        """Return what takes an answer and lets the thread that waits for it go on, a moment later."""
+
+        def go_on(reply: Message) -> None:
+            if hub.frozen:
+                self.clock.after(hub.frozen_until_ns - self.clock.now_ns, lambda: go_on(reply))
+            elif hub.alive:
+                then(reply)
+
+        return lambda reply: self.clock.after(self.random.randrange(WAKE_NS), lambda: go_on(reply))
+
+    def _stages(self, hub: SimulatedHub, member: Member) -> list[Stage]:
+        return self.stages.setdefault((hub.id, member.id), [])
+
+    def _add(self, stage: Stage) -> None:
+        stages = self._stages(stage.handle.hub, stage.member)
+        stages.append(stage)
+        self._wish(stage, stages)
+
+    def _wish(self, stage: Stage, stages: list[Stage]) -> None:
+        stage.member.sink = SinkHub(stage.handle.hub.address, "block", tuple(one.handle.name for one in stages))
+
+    def _remove(self, stage: Stage) -> None:
+        """Take no more part with a stage, as `Endpoints.remove_sink` does."""
+        member, stages = stage.member, self._stages(stage.handle.hub, stage.member)
+        if stage not in stages:
+            return
+        stages.remove(stage)
+
+        def leave(core: Concentrator) -> None:
+            member.turns.forget(stage.handle.name)
+            member.withheld = False
+            if stages:
+                self._wish(stage, stages)
+                core.join(member, "sink", ignore)
+            else:
+                core.leave(member, "sink")
+
+        stage.handle.hub.do(leave)
+
+    def _start(self, stage: Stage) -> None:
+        stage.started = True
+        while stage.waiting:
+            self._see(stage.handle, *stage.waiting.popleft())
+
+    def _stir_on(self, source: Source) -> None:
+        """Let modulators send what they hold back, again and again."""
+        if not source.living:
+            return
+        core, member = source.hub.core, source.member
+        if not (source.busy or source.hub.frozen or core.quiet.paused(member)):
+            core.quiet.begin(member)
+            note_room(core, member)
+            now = self.clock.now_ns
+            shares = stir(
+                member, source.number, now, lambda share: derive(share.member, share.source, share.batch, lambda: now)
+            )
+            self._send(source, None, shares)
+        self.clock.after(STIR_NS * self.slowness, lambda: self._stir_on(source))
+
+    def _submit_on(self, source: Source) -> None:
+        """Submit, wait, submit again, for as long as the source is open."""
+        if not source.living:
+            return
+        if not self.quiet and not source.hub.frozen:
+            self.submit(source, self.random.choice((1, 1, 1, 2, 5)))
+        pause_ns = self.random.randrange(source.pause_ns // 2, source.pause_ns * 2) * self.slowness
+        self.clock.after(pause_ns, lambda: self._submit_on(source))
+
+    def submit(self, source: Source, count: int = 1) -> bool:
+        """Submit events as the edge does, if nobody is in the way: begin, derive, send, end."""
+        core, member = source.hub.core, source.member
+        if source.busy or core.quiet.paused(member) or congested(core, member):
+            return False
+        core.quiet.begin(member)
+        note_room(core, member)
+        first, now = self.submitted[source.number], self.clock.now_ns
+        self.submitted[source.number] += count
+        batch = Batch.of([Sample(source.number, first + n, b"") for n in range(count)], Sample)
+        shares = derive(member, source.number, batch, lambda: now)
+        if count == 1 and self.random.random() < CALL_SHARE:
+            self._call(source, batch, shares)
+        elif self.random.random() < self.race_share:
+            source.busy = True
+            self.clock.after(self.random.randrange(RACE_NS), lambda: self._send(source, batch, shares))
+        else:
+            self._send(source, batch, shares)
+        return True
+
+    def _call(self, source: Source, batch: Batch, shares: list[Share]) -> None:
+        def call(core: Concentrator) -> None:
+            first = source.member.position(source.number)
+            core.forget_call(core.call(source.member, source.number, batch)[0])
+            self._hand_over(source.hub, source.member, source.number, first, batch)
+            for share in shares:
+                at = send_share(core, msgspec.structs.replace(share, remote=False))
+                if share.remote:
+                    core.forget_call(core.call(share.member, share.source, share.batch)[0])
+                self._hand_over_share(source.hub, share, at)
+            core.quiet.end(source.member)
+
+        source.hub.do(call)
+
+    def _send(self, source: Source, batch: Batch | None, shares: list[Share]) -> None:
+        source.busy = False
+        if not source.hub.alive:
+            return
+        if source.hub.frozen:
+            source.busy = True
+            delay_ns = source.hub.frozen_until_ns - self.clock.now_ns
+            self.clock.after(delay_ns, lambda: self._send(source, batch, shares))
+            return
+
+        def send(core: Concentrator) -> None:
+            if batch is not None:
+                first = source.member.position(source.number)
+                core.submit(source.member, source.number, batch)
+                self._hand_over(source.hub, source.member, source.number, first, batch)
+            for share in shares:
+                self._hand_over_share(source.hub, share, send_share(core, share))
+            report_trouble(core, source.member)
+            core.quiet.end(source.member)
+
+        source.hub.do(send)
+
+    def _hand_over_share(self, hub: SimulatedHub, share: Share, first: int) -> None:
+        if share.local and share.member.heard_here:
+            self._hand_over(hub, share.member, share.source, first, share.batch)
+
+    def _hand_over(self, hub: SimulatedHub, member: Member, source: int, first: int, batch: Batch) -> None:
+        """Let handles in the same hub have events."""
+        self._arrive(hub, hub.id, member, source, first, batch)
+
+    def _arrive(
+        self, hub: SimulatedHub, origin: str, member: Member, source: int, first: int, batch: Batch
+    ) -> None:
+        numbers = numbers_in(batch)
+        number = _source_in(batch)
+        for stage in list(self._stages(hub, member)):
+            if member.turns and not member.turns.takes(stage.handle.name, origin, source, first):
+                continue
+            sender = next((one for one in self.hubs if one.id == origin), None)
+            if stage.started:
+                self._see(stage.handle, sender, number, numbers)
+            else:
+                stage.waiting.append((sender, number, numbers))
+
+    def _see(self, handle: Handle, sender: SimulatedHub | None, source: int, numbers: list[int]) -> None:
+        """Check that events come where they are due.
+
+        Raises:
+            AssertionError: They come twice, overtake others, or were passed over in silence.
+        """
+        what = f"{handle.name} sees {numbers} of source {source}"
+        for number in numbers:
+            due = handle.next.get(source, number)
+            check(number >= due, f"{what}, where {due} is due: twice or in disorder")
+            if number > due:
+                excused = handle.told and sender is not None and self.strangers(handle.hub, sender)
+                check(excused, f"{what}, where {due} is due, and nobody has told of a gap")
+            handle.next[source] = number + 1
+        self.delivered_events += len(numbers)
+
+    def strangers(self, one: SimulatedHub, other: SimulatedHub) -> bool:
+        """Whether one of two hubs, or the manager, has ever given the other up or could not connect to it."""
+        names = [{hub.id, hub.address} for hub in (one, other, self.manager)]
+        return any(
+            (here, there) in self._given_up
+            for here in set().union(*names)
+            for there in set().union(*names)
+        )
+
+    def run(self, duration_ns: int) -> None:
+        """Let time pass."""
+        self.clock.run_until(self.clock.now_ns + duration_ns)
+
+    def check_settled(self) -> None:
+        """Check that every living handle has seen everything of every living source, and that nothing is left behind.
+
+        Raises:
+            AssertionError: One has not, or something is.
+        """
+        for handle in self.handles:
+            if not handle.living:
+                continue
+            check(not handle.busy, f"{handle.name} waits for its reset for ever")
+            for source in self.sources:
+                if source.living and source.number in handle.next:
+                    due, count = handle.next[source.number], self.submitted[source.number]
+                    held = handle.stage.modulator if handle.stage is not None else 0
+                    held = held if held <= HELD_MAX else 0
+                    missing = count - due
+                    check(
+                        0 <= missing <= held,
+                        f"source {source.number} at {source.hub.id} has submitted {count} events, {handle.name} at "
+                        f"{handle.hub.id} waits for {due} with modulator {held}",
+                    )
+        for hub in self.hubs:
+            if hub.alive:
+                self._check_left(hub)
+
+    def _check_left(self, hub: SimulatedHub) -> None:
+        for member in hub.core.members.values():
+            left = bool(member.turns) and not self._stages(hub, member)
+            check(not left, f"{hub.id} remembers where handles have turned in {member.name}, which all have left")
+            for target in member.fanout.targets.values() if member.sources else ():
+                wanted = any(one.id == target.hub and self._stages(one, member) for one in self.hubs if one.alive)
+                check(wanted, f"{hub.id} sends {member.name} to {target.hub}, which does not want it")
+
+    def explain(self, problem: object) -> str:
+        """Return a problem with the seed and the last things that happened."""
+        return "\n".join([f"seed {self.seed}: {problem}", *self._trace])
+
+    def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
+        """Let handles have events of another hub."""
+        self._arrive(hub, delivery.hub, delivery.member, delivery.source, delivery.first, delivery.batch)
+        self._digest = (self._digest * 1_000_003 ^ delivery.first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
+        self.clock.after(self.random.randrange(MILLISECOND), lambda: hub.finish(delivery))
+
+    def prepare(self, modulation: Modulation) -> Runner | Refused:
+        """Return what runs a modulator: all of them hold events back."""
+        return HoldingRunner.of(modulation.step)
+
+    def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
+        """Let handles in the same hub have what a modulator had held back."""
+        self._hand_over_share(hub, share, first)
+
+    def missed(self, hub: SimulatedHub, missed: Missed) -> None:
+        """Note that handles were told of a gap."""
+        gap = missed.gap
+        self.note(f"{hub.id}: misses {gap.first} to {gap.last} in {missed.member.name}: {gap.reason}")
+        self.missed_events += gap.last - gap.first + 1
+        for stage in self._stages(hub, missed.member):
+            stage.handle.told = True
+
+    def ended(self, hub: SimulatedHub, member: Member) -> None:
+        """No handle asks to be cut off."""
+        check(False, f"{hub.id} was cut off from {member.name}")
+
+    def troubled(self, hub: SimulatedHub, troubled: Troubled) -> None:
+        """Note that handles have been told of trouble, after which they may miss events of a hub."""
+        self.note(f"{hub.id}: hears of trouble at {troubled.trouble.hub}: {troubled.trouble.text}")
+
+    def forgotten(self, hub: SimulatedHub, other: str) -> None:
+        """Note that a hub has given another up, which excuses gaps between them."""
+        self._given_up.add((hub.id, other))
+        self.faults["given up"] += 1
+
+    def unreached(self, hub: SimulatedHub, address: str) -> None:
+        """Note that a hub could not connect to another, which excuses gaps between them."""
+        self._given_up.add((hub.id, address))
+
+    def note(self, text: str) -> None:
+        """Write down what happened, and make it part of what two runs of a seed must have in common."""
+        line = f"{self.clock.now_ns / SECOND:10.4f} {text}"
+        self._trace.append(line)
+        for byte in line.encode():
+            self._digest = (self._digest * 1_000_003 ^ byte) & 0xFFFFFFFFFFFFFFFF
+
+    @property
+    def trace(self) -> int:
+        """What two runs of a seed have in common."""
+        return self._digest
+
+
+def _source_in(batch: Batch) -> int:
+    """Return whose samples are in a batch."""
+    return int.from_bytes(bytes(batch.records[:8]), "little")
