@@ -7,11 +7,28 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from echoic import Channel, Demodulator, EagerSink, Modulator, SharedObject, SigningKey, event, float64, int32, int64
+from echoic import (
+    Channel,
+    Demodulator,
+    EagerSink,
+    Hub,
+    Modulator,
+    SharedObject,
+    SigningKey,
+    Source,
+    event,
+    float64,
+    int32,
+    int64,
+)
+from tests.hub.parties import Collector, eventually
 
 LAYERS, LATITUDES, LONGITUDES = 10, 8, 16
 CELLS = LAYERS * LATITUDES * LONGITUDES
 DIFFERENCE_THRESHOLD = 0.5
+LARGE = "x" * 100_000
+CLOGGING = 200  # of them, more than a source may have on its way to a sink
+GRID = {"layer": (0, 9), "latitude": (0, 7), "longitude": (0, 15)}
 VIEWER = SigningKey.generate()
 """Whose code the hubs of the suppliers run."""
 
@@ -365,3 +382,72 @@ class Summed(Demodulator):
         self._sum += event.price
         event.price = self._sum
         super().enqueue(event)
+
+
+class Accounting(Demodulator):
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
+        self.left: list[int] = []
+
+    def enqueue(self, event: object) -> None:
+        self.left.append(self._quota.left)
+        super().enqueue(event)
+
+
+class View(SharedObject):
+    """A view whose fields are called after those of the events, as the ready-made window wants them."""
+
+    start_layer: int
+    end_layer: int
+    start_latitude: int
+    end_latitude: int
+
+
+# How suppliers are used, and watched
+
+
+def publish(source: Source, numbers: range) -> None:
+    for number in numbers:
+        source.submit(quote(number))
+    source.drain(30)
+
+
+def numbers_of(seen: Collector) -> list[int]:
+    return [item.number for item in seen.events]
+
+
+def traffic(hub: Hub) -> int:
+    """Return how many messages a hub has sent to others."""
+    return sum(link.session.sent for link in hub.statistics().links)
+
+
+def clogged(source: Source, seen: Collector) -> None:
+    """Submit more than a consumer that does not handle anything can be sent."""
+    seen.gate.clear()
+    for number in range(CLOGGING):
+        source.submit(quote(number, company=LARGE))
+    source.flush()
+
+
+def view_is(source: Source, viewer: GridViewer, *, inside: int, outside: int) -> None:
+    """Wait until a supplier has heard of another view, by what it lets pass."""
+
+    def passes(layer: int) -> bool:
+        before = len(viewer.seen)
+        source.submit_sync(GridData(-1, layer, 0, 0, 0.0), timeout=30)
+        return len(viewer.seen) > before
+
+    eventually(lambda: passes(inside) and not passes(outside), "the supplier has the view")
+
+
+def takes(source: Source, seen: Collector) -> bool:
+    """Whether an event of a supplier passes."""
+    before = len(seen.events)
+    source.submit_sync(quote(1000), timeout=30)
+    return len(seen.events) > before
+
+
+def saving(handle: EagerSink) -> float:
+    [counts] = handle.derivations().values()
+    assert counts.bytes_saved == counts.bytes_in - counts.bytes_out
+    return 1 - counts.bytes_out / counts.bytes_in

@@ -30,15 +30,19 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = PATI
 class Process:
     """A worker that answers lines with lines."""
 
-    def __init__(self, options: Mapping[str, object], prefix: Sequence[str]) -> None:
+    def __init__(self, options: Mapping[str, object], prefix: Sequence[str], worker: Path = WORKER) -> None:
         self._process = subprocess.Popen(
-            [*prefix, sys.executable, str(WORKER)],
+            [*prefix, sys.executable, str(worker)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
         )
         self._tell(json.dumps(options))
+
+    @property
+    def id(self) -> int:
+        return self._process.pid
 
     @cached_property
     def started(self) -> dict[str, Any]:
@@ -87,12 +91,12 @@ class Process:
 
 
 @contextmanager
-def processes() -> Iterator[Start]:
+def processes(worker: Path = WORKER) -> Iterator[Start]:
     """Start workers, and leave none behind."""
     started: list[Process] = []
 
     def start(role: str, *, prefix: Sequence[str] = (), **options: Any) -> Process:
-        process = Process({"role": role, **options}, prefix)
+        process = Process({"role": role, **options}, prefix, worker)
         started.append(process)
         return process
 

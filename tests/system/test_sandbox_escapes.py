@@ -7,6 +7,7 @@ the hub is unharmed, and no process is left.
 
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ pytestmark = [
     pytest.mark.skipif(not CONFINING, reason="needs bubblewrap, which `./run test` installs"),
 ]
 
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 0.25
 LATE_SECONDS_MAX = 5.0  # for a machine that does other work; what is measured is printed
 LIMITS = Limits(seconds=LIMIT_SECONDS, memory_bytes=128 * 1024 * 1024, load_seconds=20, start_seconds=60)
@@ -227,3 +229,24 @@ def assert_no_more_than(before: set[int]) -> None:
     while len(descendants()) > len(before) + 2:
         assert time.monotonic() < deadline, "a process is left"
         time.sleep(0.01)
+
+
+HUB = """
+import sys, threading
+from tests.eager.installing import PATIENT, numbers, run_confined
+from tests.system.attacks import HangsIgnoringEverything
+runner = run_confined(HangsIgnoringEverything(), limits=PATIENT)
+print(runner.pid, flush=True)
+runner.work(1, numbers(1))
+"""
+
+
+def test_a_confined_process_ends_with_the_hub_however_that_ends() -> None:
+    hub = subprocess.Popen([sys.executable, "-c", HUB], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert hub.stdout is not None
+    pid = int(hub.stdout.readline())
+    assert Path(f"/proc/{pid}").exists()
+    hub.kill()
+    hub.wait()
+    hub.stdout.close()
+    wait_until_gone(pid)

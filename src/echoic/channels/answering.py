@@ -27,7 +27,7 @@ from echoic.channels.messages import (
 )
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.steering import steer
-from echoic.channels.turning import turn
+from echoic.channels.turning import anticipate, turn
 from echoic.errors import EchoicError
 
 if TYPE_CHECKING:
@@ -74,16 +74,22 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
 def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
     """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
     channel, sink = message.channel, message.sink
+    release = anticipate(core, message) if message.instead else None
+
+    def turned(reply: Message) -> None:
+        if release is not None:
+            release()
+        answer(reply)
 
     def installed(refused: Refused | None) -> None:
         try:
             if refused is not None:
-                answer(refused)
+                turned(refused)
             elif message.instead:
-                turn(core, core.opened(channel), message, answer)
+                turn(core, core.opened(channel), message, turned)
             else:
                 attached(core, core.opened(channel), sink, answer)
         except EchoicError as error:
-            answer(Refused(type(error).__name__, str(error)))
+            turned(Refused(type(error).__name__, str(error)))
 
     install(core, ChannelId.parse(channel).address, message.lineage, installed)

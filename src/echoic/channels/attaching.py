@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from echoic.channels.member import Member
-from echoic.channels.messages import Cut, Done, SinkHub
+from echoic.channels.messages import Cut, Done, SinkHub, Turn
 from echoic.channels.requests import Answer
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
                 core.send(neighbour.id, bind)
                 for placed in member.origin.placements(member) if member.origin is not None else ():
                     core.send(neighbour.id, placed)
+                for handle in member.departed.pop(address, frozenset()):
+                    core.send(neighbour.id, Turn(member.number, handle, dict(member.sources)))
             arrange(member)
         if not waiting:
             then(not silent)

@@ -146,6 +146,7 @@ class Concentrator:
         """
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
+            member.positions.clear()  # events of an earlier one may have come since that was left
         member.roles |= {role}
         hub = (member.sink if role == "sink" else None) or SinkHub(self.address)
         hub = msgspec.structs.replace(hub, hub=self.id, subscription=member.subscription)
@@ -391,6 +392,7 @@ class Concentrator:
             elif neighbour.session.untold_arrivals:
                 self.tell(neighbour)
         self.requests.overdue(now_ns)
+        self.quiet.expire(now_ns)
         self.sharing.tick(now_ns)
         review(self, now_ns)
         if now_ns >= self._retry_ns:

@@ -32,7 +32,7 @@ LINEAGE_MAX: Final = 8
 VERSION_MAX: Final = 2**62  # of parameters; nobody has changed them so often
 CODE_CHARACTERS_MAX: Final = 65_536
 VALUES_BYTES_MAX: Final = 256 * 1024
-PARCEL_BYTES_MAX: Final = 512 * 1024
+PARCEL_BYTES_MAX: Final = 1024 * 1024 + 4096  # with its signature
 IDENTITY_BYTES_MAX: Final = 64
 
 

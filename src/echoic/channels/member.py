@@ -89,6 +89,7 @@ class Member:
         "bytes_out",
         "context",
         "contexts",
+        "departed",
         "derivations",
         "derived_here",
         "events_in",
@@ -140,6 +141,8 @@ class Member:
         self.withheld = False
         """Whether a sink is about to go over to this channel, but sources here have yet to turn."""
         self.turns: Final = Turns()
+        self.departed: Final[dict[str, frozenset[str]]] = {}
+        """By address, sinks that have left before their hub could be sent to: it must be told when it is."""
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
 
     @property

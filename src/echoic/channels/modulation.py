@@ -98,8 +98,10 @@ class Modulation(Derivation):
         """Yield everything that is held back, in the order in which it would be sent."""
         runner = self.runner
         for source, instance in list(self.instances.items()):
-            if runner is None or self.suspended or source in self._refused:
+            if runner is None or self.suspended:
                 return
+            if source in self._refused:
+                continue
             try:
                 yield from self._made_by(source, instance, runner.drain(source), 0)
             except ModulatorError as error:

@@ -6,12 +6,19 @@ and what it will submit next, for all channels derived from it at once, waits un
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from echoic.channels.member import Member
 
 __all__ = ["Quiet", "ancestry"]
+
+HOLD_NS: Final = 2_000_000_000
+
+
+class _Hold(NamedTuple):
+    members: "frozenset[Member]"
+    until_ns: int
 
 
 class Quiet:
@@ -20,13 +27,14 @@ class Quiet:
     def __init__(self) -> None:
         self._busy: dict[Member, int] = {}
         self._waiting: list[tuple[frozenset[Member], Callable[[], None]]] = []
-        self._held: list[frozenset[Member]] = []
+        self._held: list[_Hold] = []
 
     def paused(self, member: "Member") -> bool:
         """Whether somebody waits for a channel to be quiet, so that nothing should begin."""
         if not self._waiting and not self._held:
             return False
-        return any(member in members for members in [*(members for members, _ in self._waiting), *self._held])
+        waited_for = any(member in members for members, _ in self._waiting)
+        return waited_for or any(member in hold.members for hold in self._held)
 
     def begin(self, member: "Member") -> None:
         """Note that events of a channel are being derived."""
@@ -51,16 +59,20 @@ class Quiet:
         else:
             self._waiting.append((wanted, act))
 
-    def hold(self, members: "Collection[Member]") -> Callable[[], None]:
-        """Let nothing begin in certain channels until what is returned is called."""
-        held = frozenset(members)
+    def hold(self, members: "Collection[Member]", now_ns: int) -> Callable[[], None]:
+        """Let nothing begin in certain channels until what is returned is called, but not for long."""
+        held = _Hold(frozenset(members), now_ns + HOLD_NS)
         self._held.append(held)
 
         def release() -> None:
-            if held in self._held:
-                self._held.remove(held)
+            self._held = [one for one in self._held if one is not held]
 
         return release
+
+    def expire(self, now_ns: int) -> None:
+        """Let go on what was held for too long: whoever wanted that has not come."""
+        if self._held:
+            self._held = [one for one in self._held if now_ns < one.until_ns]
 
     def _is_quiet(self, members: "Iterable[Member]") -> bool:
         return not any(member in self._busy for member in members)

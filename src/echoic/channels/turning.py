@@ -13,10 +13,12 @@ What follows is the other channel's. The sink takes of each channel what the tur
 matter when the former one is really sent no more. A turn back is a turn as well.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from echoic.channels.attaching import attached
 from echoic.channels.effects import Drain
+from echoic.channels.identity import ChannelId
 from echoic.channels.member import Member
 from echoic.channels.messages import Attach, Message, Refused, Turn, Turned
 from echoic.channels.modulation import Modulation
@@ -27,14 +29,37 @@ from echoic.errors import EchoicError
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
 
-__all__ = ["turn"]
+__all__ = ["anticipate", "turn"]
+
+DEPARTED_MAX: Final = 4096
+
+
+def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
+    """Let sources wait of which a sink that goes over hears nothing yet, until what is returned is called.
+
+    They have come while it was about to leave the channel by which it would have heard them.
+    """
+    parent = core.members.get(_parent_of(order))
+    former = core.members.get(order.instead)
+    targets = former.fanout.targets.values() if former is not None else ()
+    heard = any(target.sink.address == order.sink.address for target in targets)
+    if parent is None or heard or order.sink.address == core.address:
+        return lambda: None
+    return core.quiet.hold(ancestry(parent), core.now_ns)
+
+
+def _parent_of(order: Attach) -> str:
+    """Return the id of the channel whose sources submit what a sink is to get."""
+    if not order.lineage:
+        return order.channel
+    return str(ChannelId(ChannelId.parse(order.channel).address, order.lineage[-1].recipe.parent))
 
 
 def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) -> None:
     """Let a sink go over to a channel, between two batches of every source here."""
     former = core.members.get(order.instead)
     involved = {*ancestry(member), *(ancestry(former) if former is not None else ())}
-    release = core.quiet.hold(involved)
+    release = core.quiet.hold(involved, core.now_ns)
 
     def at_last() -> None:
         told = former is not None and _tell(core, former, order, taken=False)
@@ -75,4 +100,9 @@ def _tell(core: "Concentrator", member: Member, order: Attach, *, taken: bool) -
                 core.send(hub, item)
             core.send(hub, Turn(member.number, order.handle, positions, taken))
             return True
+    known = member.departed.pop(order.sink.address, frozenset()) - {order.handle}
+    if not taken and len(member.departed) < DEPARTED_MAX:  # its hub may be on its way here
+        member.departed[order.sink.address] = known | {order.handle}
+    elif known:
+        member.departed[order.sink.address] = known
     return False

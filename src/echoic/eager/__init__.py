@@ -4,7 +4,7 @@ from echoic.eager.keys import SigningKey, TrustedKey, read_trust, sandboxed_keys
 from echoic.eager.limits import Limits
 from echoic.eager.loading import Loaded, explain, load
 from echoic.eager.modulator import Demodulator, EcodeModulator, Modulator
-from echoic.eager.parcel import Parcel, SharedReference, pack, unpack
+from echoic.eager.parcel import Parcel, SharedReference, may_stand_for, pack, unpack
 from echoic.eager.services import Grant, Services
 from echoic.eager.shared_object import (
     Replica,
@@ -38,6 +38,7 @@ __all__ = [
     "encode_values",
     "explain",
     "load",
+    "may_stand_for",
     "notify",
     "pack",
     "read_trust",

@@ -47,7 +47,7 @@ def install(  # noqa: PLR0913 - all that a hub decides, each by name
         parcel: The signed parcel as it came.
         trusted: Whose code runs in this process.
         sandboxed: Whose code runs in a confined process; `*` stands for everybody's.
-        parent: The id of the channel whose sources it is for.
+        parent: The name of the channel whose sources it is for.
         input: The type of their events.
         grant: Who has services to give.
         sources: The sources there are; others may come later.

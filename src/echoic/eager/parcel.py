@@ -30,14 +30,14 @@ import msgspec
 
 from echoic.eager.keys import SigningKey, verify
 from echoic.eager.text import TEXT_BYTES_MAX, source_text
-from echoic.errors import LocalError, MalformedBatchError, MalformedFrameError, RefusedError, RemoteError
+from echoic.errors import EchoicError, LocalError, MalformedBatchError, MalformedFrameError, RefusedError, RemoteError
 from echoic.formats import Format
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from echoic.eager.modulator import Modulator
 
-__all__ = ["Parcel", "SharedReference", "Signed", "pack", "unpack"]
+__all__ = ["Parcel", "SharedReference", "Signed", "may_stand_for", "pack", "unpack"]
 
 DOMAIN: Final = b"echoic parcel 1\0"
 PARCEL_BYTES_MAX: Final = 1024 * 1024
@@ -108,7 +108,7 @@ def pack(modulator: "Modulator", parent: str, parent_format: Format, key: Signin
 
     Args:
         modulator: What is to run in the sources. Its shared objects have their ids already.
-        parent: The id of their channel.
+        parent: The name of their channel.
         parent_format: The type of their events.
         key: Whose modulator it is.
 
@@ -135,6 +135,18 @@ def pack(modulator: "Modulator", parent: str, parent_format: Format, key: Signin
     )
     _check_own(parcel)
     return sign(parcel, key), identity(parcel, snapshot.equality)
+
+
+def may_stand_for(found: bytes, own: bytes) -> bool:
+    """Tell whether a parcel may run in the place of one's own: the same person signed both, or nothing else differs.
+
+    Whoever has entered a parcel first claims what it is equal to, and the manager cannot know better.
+    """
+    try:
+        (theirs, their_key), (ours, our_key) = unpack(found), unpack(own)
+    except EchoicError:
+        return False
+    return their_key == our_key or theirs == ours
 
 
 def sign(parcel: Parcel, key: SigningKey) -> bytes:

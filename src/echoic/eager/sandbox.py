@@ -18,6 +18,7 @@ type, since the shipped text is not looked at here; what has changed in it goes 
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Final, assert_never
 
@@ -92,7 +93,7 @@ class Sandbox:
         self._busy = False
         self._stopped = ""
         self._tidied = False
-        self._forgotten: list[int] = []
+        self._forgotten: deque[int] = deque()  # Invariant: each had a copy, and is told once
         self.filtered = False
         """Whether system calls are filtered, which they are not on every architecture."""
         self._shared: dict[str, Mirrored] = {}
@@ -136,16 +137,9 @@ class Sandbox:
         return self._do(source, None, period=False, ready=True, drain=True)
 
     def forget(self, source: int) -> None:
-        """End the copy of a source that has ended; it is told with the next call, or when it is high time."""
-        with self._lock:
-            self._services.pop(source, None)
+        """End the copy of a source that has ended, with the next call; this does not wait."""
+        if self._services.pop(source, None) is not None:
             self._forgotten.append(source)
-            urgent = len(self._forgotten) >= FORGOTTEN_MAX and not self._busy and not self._stopped
-        if urgent:
-            try:
-                self.drain(source)
-            except ModulatorError:
-                return  # whoever asks next is told
 
     def close(self) -> None:
         """End the process. Whoever is at work with it is told, and this does not wait for that."""
@@ -188,7 +182,7 @@ class Sandbox:
             try:
                 return self._asked(source, batch, period=period, ready=ready, drain=drain)
             except BaseException as error:
-                reason = self._stopped = self._cell.reason or str(error)
+                reason = self._stopped = self._cell.reason or str(error) or type(error).__name__
                 self._cell.strike(reason)
                 if not isinstance(error, EchoicError):
                     raise
@@ -209,7 +203,7 @@ class Sandbox:
         for mirrored in self._shared.values():
             mirrored.send_changes(cell, deadline)
         self._number += 1
-        forgotten, self._forgotten = tuple(self._forgotten), []
+        forgotten = tuple(self._forgotten.popleft() for _ in range(min(len(self._forgotten), FORGOTTEN_MAX)))
         work = Work(self._number, source, batch is not None, period, ready, drain, forgotten)
         cell.send(work, batch.buffers() if batch is not None else [], deadline)
         done, body = self._heard(source, deadline)

@@ -205,11 +205,9 @@ class Channel:
         made.tend(on_trouble=on_trouble)
         return made
 
-    def modulate_for(self, modulator: Modulator | None, wishes: Wishes) -> "Channel":
+    def modulate_for(self, modulator: Modulator | None, wishes: Wishes, *, share: bool = True) -> "Channel":
         """Return the channel that an eager handler subscribes to: this one, if nothing is to run inside the sources."""
-        if modulator is None:
-            return self
-        return self.modulate(modulator, share=wishes.share, on_trouble=wishes.on_trouble)
+        return self if modulator is None else self.modulate(modulator, share=share, on_trouble=wishes.on_trouble)
 
     def _derive_bound(
         self, modulator: EcodeModulator, share: bool, on_trouble: Callable[[Trouble], object] | None

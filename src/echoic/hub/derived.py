@@ -30,7 +30,7 @@ from echoic.channels import (
     Step,
     Tune,
 )
-from echoic.eager import Modulator, SigningKey, pack
+from echoic.eager import Modulator, SigningKey, may_stand_for, pack
 from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
 from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
@@ -128,10 +128,14 @@ def modulate_step(
     parcel, identity = pack(modulator, parent.name, format, key)
     made = Format.of(modulator.output).descriptor if modulator.output is not None else b""
     recipe = Recipe(parent.name, "", "modulator", made, parcel=parcel, identity=identity)
-    steps = switchboard.ask(parent.address, Derive(Step("", "", recipe), share), DerivedAs).steps
-    if len(steps) != 1:
-        raise RefusedError(f"the manager has entered {len(steps)} channels, expected 1")
-    return steps[0]
+    for sharing in (True, False) if share else (False,):
+        steps = switchboard.ask(parent.address, Derive(Step("", "", recipe), sharing), DerivedAs).steps
+        if len(steps) != 1:
+            raise RefusedError(f"the manager has entered {len(steps)} channels, expected 1")
+        found = steps[0].recipe.parcel
+        if found == parcel or (sharing and may_stand_for(found, parcel)):
+            return steps[0]
+    raise RefusedError("the manager has entered the modulator of somebody else")
 
 
 def encode_block(values: object, format: Format) -> bytes:

@@ -10,16 +10,17 @@ exactly one of the two.
 
 import itertools
 import logging
-import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
 
 from echoic.channels import Gap, Trouble
-from echoic.eager import Demodulator, Modulator
-from echoic.errors import EchoicError, LocalError
-from echoic.hub.sink import Handler, Sink, SinkStatistics, check_slow
+from echoic.eager import Demodulator, EcodeModulator, Modulator
+from echoic.errors import EchoicError, LocalError, RefusedError
+from echoic.formats import event, uint8
+from echoic.hub.sink import Arrival, Handler, Sink, SinkStatistics, check_slow
+from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,16 +30,25 @@ if TYPE_CHECKING:
 
 __all__ = ["EagerSink", "Wishes"]
 
-SETTLE_SECONDS: Final = 5.0
 EVENTS_MAX: Final = 1_000_000  # what a demodulator may make of one event
 log: Final = logging.getLogger("echoic.hub")
 _numbers: Final = itertools.count(1)
 
 
+@event
+class Nothing:
+    """Stands where there is no event, but something is to be done in its place."""
+
+    unused: uint8
+
+
+NOTHING: Final = Batch.of([], Nothing)
+
+
 class Wishes:
     """How a subscription is to be served, whatever modulator it has; `Channel.subscribe` says what each means."""
 
-    __slots__ = ("declared", "narrow", "on_gap", "on_trouble", "share", "slow")
+    __slots__ = ("declared", "narrow", "on_gap", "on_trouble", "slow")
 
     def __init__(
         self,
@@ -46,14 +56,12 @@ class Wishes:
         *,
         slow: str = "block",
         narrow: bool = False,
-        share: bool = True,
         on_gap: Callable[[Gap], object] | None = None,
         on_trouble: Callable[[Trouble], object] | None = None,
     ) -> None:
         self.declared: Final = declared
         self.slow: Final = check_slow(slow)
         self.narrow: Final = narrow
-        self.share: Final = share
         self.on_gap: Final = on_gap
         self.on_trouble: Final = on_trouble
 
@@ -122,6 +130,42 @@ class Stage:
         self.sink: Final = sink
         self.demodulation: Final = demodulation
 
+    def run(self, _: Batch) -> str:
+        """Hand over what the demodulator has kept, in its place among the events; return what went wrong."""
+        self.channel.unfollow()
+        try:
+            self.demodulation.end()
+        except Exception as error:  # noqa: BLE001 - as for every event that a handler fails at
+            log.warning("a demodulator or its handler failed at what was kept: %r", error)
+            return repr(error)
+        return ""
+
+
+class Trunk(Sink):
+    """The queue of an eager handler: what its sinks get, one after the other, in the order of arrival.
+
+    Of one source's events, those of the channel that is left come before those of the other one, by the same link or
+    the same thread; so one queue for both keeps their order, whatever becomes of a reset.
+    """
+
+    def __init__(self, channel: "Channel", handler: Handler, wishes: Wishes) -> None:
+        super().__init__(
+            channel.endpoints,
+            handler,
+            None,
+            batch=False,
+            slow=wishes.slow,
+            queued=True,
+            narrow=wishes.narrow,
+            on_gap=wishes.on_gap,
+        )
+        self.on_end: Callable[[], object] = lambda: None
+
+    def end(self, reason: str) -> None:
+        """End the subscription because it cannot go on."""
+        super().end(reason)
+        self.on_end()
+
 
 class EagerSink:
     """A subscription with a modulator inside the sources. Made by `Channel.subscribe(..., modulator=...)`.
@@ -149,11 +193,10 @@ class EagerSink:
         self._wishes = wishes
         self._lock = threading.RLock()
         self._closed = False
-        self._stage = self._staged(channel.modulate_for(modulator, wishes), demodulator)
-        self._served: queue.SimpleQueue[Sink | None] = queue.SimpleQueue()
-        self._stage.channel.endpoints.add_sink(self._stage.sink)
-        self._served.put(self._stage.sink)
-        threading.Thread(target=self._serve, name=f"echoic-sink-{self.name}", daemon=True).start()
+        self._trunk = Trunk(channel, handler, wishes)
+        self._trunk.on_end = self._ended
+        self._stage = self._first(modulator, demodulator)
+        self._trunk.start()
         self.modulator = modulator
 
     @property
@@ -162,91 +205,94 @@ class EagerSink:
         return self._stage.channel
 
     def reset(
-        self,
-        modulator: Modulator | None = None,
-        demodulator: Demodulator | None = None,
-        *,
-        sync: bool = True,
-        timeout: float = SETTLE_SECONDS,
+        self, modulator: Modulator | None = None, demodulator: Demodulator | None = None, *, sync: bool = True
     ) -> "Future[None]":
         """Put another pair in the place of the one at work; no event is lost, repeated or reordered.
 
         Each event of a source is seen by exactly one of the two modulators, and what the former makes of its events is
-        handled before what the other makes of those that follow.
+        handled before what the other makes of those that follow. What a demodulator has kept is handed over when all
+        sources have turned.
 
         Args:
             modulator: What runs inside the sources from here on; None for nothing, so that all events come.
             demodulator: What stands before the handler from here on.
             sync: Return when all sources have turned; else at once, and the result tells when.
-            timeout: How many seconds the handler has for what has arrived before.
 
         Raises:
             RefusedError: A source does not run the modulator; the former pair goes on.
-            LocalError: The subscription was closed, or this was called by its own handler without `sync=False`.
+            LocalError: The subscription was closed.
             EchoicError: The channel's manager or a source cannot be reached.
         """
         done: Future[None] = Future()
         if sync:
-            self._reset(modulator, demodulator, timeout)
+            self._reset(modulator, demodulator)
             done.set_result(None)
         else:
-            arguments = (done, modulator, demodulator, timeout)
+            arguments = (done, modulator, demodulator)
             threading.Thread(target=self._reset_later, args=arguments, name="echoic-reset", daemon=True).start()
         return done
 
-    def _reset_later(
-        self, done: "Future[None]", modulator: Modulator | None, demodulator: Demodulator | None, timeout: float
-    ) -> None:
+    def _reset_later(self, done: "Future[None]", modulator: Modulator | None, demodulator: Demodulator | None) -> None:
         try:
-            self._reset(modulator, demodulator, timeout)
+            self._reset(modulator, demodulator)
         except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
             done.set_exception(error)
         else:
             done.set_result(None)
 
-    def _reset(self, modulator: Modulator | None, demodulator: Demodulator | None, timeout: float) -> None:
+    def _reset(self, modulator: Modulator | None, demodulator: Demodulator | None) -> None:
         with self._lock:
             if self._closed:
                 raise LocalError("the subscription was closed")
             former = self._stage
-            wanted = self._channel.modulate_for(modulator, self._wishes)
-            following = self._staged(wanted, demodulator)
-            if wanted.endpoints is former.channel.endpoints:
-                self._exchange(former, following, timeout)
-            else:
-                self._go_over(former, following, timeout)
+            try:
+                following = self._following(former, modulator, demodulator, share=True)
+            except RefusedError:  # perhaps it was that of somebody else, which is equal
+                if modulator is None or isinstance(modulator, EcodeModulator):
+                    raise
+                following = self._following(former, modulator, demodulator, share=False)
             self._stage, self.modulator = following, modulator
+            self._last_of(former)
 
-    def _go_over(self, former: Stage, following: Stage, timeout: float) -> None:
+    def _following(
+        self, former: Stage, modulator: Modulator | None, demodulator: Demodulator | None, *, share: bool
+    ) -> Stage:
+        """Go over to another pair."""
+        wanted = self._channel.modulate_for(modulator, self._wishes, share=share)
+        following = self._staged(wanted, demodulator)
+        if wanted.endpoints is former.channel.endpoints:
+            wanted.endpoints.replace_sink(former.sink, following.sink)
+        else:
+            self._go_over(former, following)
+        return following
+
+    def _first(self, modulator: Modulator | None, demodulator: Demodulator | None) -> Stage:
+        """Subscribe; if sources refuse an equal modulator that somebody else has signed, with one's own."""
+        try:
+            return self._subscribed(modulator, demodulator, share=True)
+        except RefusedError:
+            if modulator is None or isinstance(modulator, EcodeModulator):
+                raise
+            return self._subscribed(modulator, demodulator, share=False)
+
+    def _subscribed(self, modulator: Modulator | None, demodulator: Demodulator | None, *, share: bool) -> Stage:
+        stage = self._staged(self._channel.modulate_for(modulator, self._wishes, share=share), demodulator)
+        stage.channel.endpoints.add_sink(stage.sink)
+        return stage
+
+    def _go_over(self, former: Stage, following: Stage) -> None:
         try:
             following.channel.endpoints.add_sink(following.sink, former.channel.endpoints)
         except EchoicError:
             former.channel.endpoints.take_back(former.sink, following.channel.endpoints)
+            following.sink.withdraw()
+            self._last_of(following)
             raise
-        self._finish(former, timeout)
-        self._served.put(following.sink)
+        former.sink.withdraw()
 
-    def _exchange(self, former: Stage, following: Stage, timeout: float) -> None:
-        """Put another demodulator before the handler, with the same modulator inside the sources."""
-        following.channel.endpoints.replace_sink(former.sink, following.sink)
-        self._finish(former, timeout)
-        self._served.put(following.sink)
-
-    def _serve(self) -> None:
-        """Run the handler for one sink after the other."""
-        while (sink := self._served.get()) is not None:
-            sink.serve()
-
-    def _finish(self, former: Stage, timeout: float) -> None:
-        """Let the handler see everything that the former pair has made, and end it."""
-        if not former.sink.settle(timeout):
-            log.warning("%s has not handled what came before a reset within %s s", self.name, timeout)
-        try:
-            former.demodulation.end()
-        except Exception:
-            log.exception("%s failed at what its demodulator had kept", self.name)
-        former.sink.close(timeout=timeout)
-        former.channel.unfollow()
+    def _last_of(self, stage: Stage) -> None:
+        """Let a pair end when the handler has seen everything that it has made."""
+        self._trunk.put(Arrival(NOTHING, 0, 0, 0, lambda _: None, stage), wait=False)
 
     def _staged(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
         wishes, demodulation = self._wishes, Demodulation(self._handler, demodulator)
@@ -260,8 +306,13 @@ class EagerSink:
             narrow=wishes.narrow,
             on_gap=wishes.on_gap,
         )
-        sink.handle = self.name
+        sink.handle, sink.trunk = self.name, self._trunk
         return Stage(channel, sink, demodulation)
+
+    def _ended(self) -> None:
+        """Take no more part: the trunk was ended because the handler does not keep up."""
+        self._closed = True
+        self._stage.sink.withdraw()
 
     def statistics(self) -> SinkStatistics:
         """Return what the handler has seen since the last reset."""
@@ -281,10 +332,9 @@ class EagerSink:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._served.put(None)
-                self._stage.sink.close(timeout)
-                self._stage.demodulation.end()
-                self._stage.channel.unfollow()
+                self._stage.sink.withdraw()
+                self._trunk.close(timeout)
+                self._stage.run(NOTHING)
 
     def __enter__(self) -> Self:
         return self

@@ -144,15 +144,16 @@ class Endpoints:
 
         Args:
             sink: Whose handler is to be called.
-            former: The ends of a channel that it leaves for this one, where it has the same name.
+            former: The ends of a channel that it leaves for this one, where it has the same handle. If that fails, some
+                sources may have turned: it must be taken back there, and removed here.
 
         Raises:
             EchoicError: The manager does not know the channel, or cannot be reached, or a source refuses.
         """
         member = self.member
         with self._lock, self.switchboard.lock:
-            if former is not None and former is not self:
-                member.turns.expect(sink.handle)
+            if former is not None:  # others here may hear this channel, of sources that have yet to turn
+                member.turns.expect(sink.handle, "" if self.sinks else self.switchboard.core.id)
                 member.withheld = not self.sinks
         with self._lock:
             self.sinks = (*self.sinks, sink)
@@ -161,7 +162,8 @@ class Endpoints:
         try:
             self._join(sink, former)
         except Exception:
-            sink.close()
+            if former is None:
+                sink.close()
             raise
 
     def take_back(self, sink: Sink, former: "Endpoints") -> None:

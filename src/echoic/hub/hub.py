@@ -243,8 +243,8 @@ class Hub:
         for shared in modulator.shared_objects():
             if not shared.id:
                 self.share(shared)
-        board, id = self._switchboard, ChannelId.parse(parent.id)
-        return modulate_step(board, id, parent.format, modulator, self._operating.key, share=share)
+        board, id, key = self._switchboard, ChannelId.parse(parent.id), self._operating.key
+        return modulate_step(board, id, parent.format, modulator, key, share=share)
 
     def describe(self, channel: str) -> Described:
         """Return a channel's type and members, as its manager knows them.

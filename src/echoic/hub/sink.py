@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, get_args
 
 import msgspec
 
@@ -52,6 +52,14 @@ class SinkStatistics(msgspec.Struct, frozen=True):
     waiting_bytes: int
 
 
+class Runs(Protocol):
+    """What handles events that have arrived."""
+
+    def run(self, batch: Batch) -> str:
+        """Handle events; return what went wrong, "" for nothing."""
+        ...
+
+
 class Arrival(msgspec.Struct, frozen=True, gc=False):
     """Events that wait in a sink's queue. `done` is called once with what went wrong."""
 
@@ -60,6 +68,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     first: int
     size: int
     done: Callable[[str], object]
+    runner: "Runs | None" = None
+    """Who handles them, if it is not the sink in whose queue they are."""
 
 
 def check_slow(slow: str) -> Slow:
@@ -101,6 +111,8 @@ class Sink:
         self.name: Final = f"{label.strip('<>')}#{next(_numbers)}"
         self.handle = self.name
         """What it has in common with a sink of another channel whose place it takes."""
+        self.trunk: Sink | None = None
+        """The sink in whose queue its events wait, with those of others, if it has none of its own."""
         self.slow: Final = slow
         self.declared: Final = declared
         self.on_gap = on_gap
@@ -183,16 +195,9 @@ class Sink:
         _, rest = arrival.batch.parts([handled, count - handled])
         return msgspec.structs.replace(arrival, batch=rest, first=arrival.first + handled)
 
-    def settle(self, timeout: float) -> bool:
-        """Wait until everything that has arrived is handled; tell whether that is so in time."""
-        deadline = time.monotonic() + timeout
-        with self._changed:
-            if not self._changed.wait_for(self._is_idle, timeout):
-                return False
-        if not self._running.acquire(timeout=max(deadline - time.monotonic(), 0)):
-            return False
-        self._running.release()
-        return True
+    def withdraw(self) -> None:
+        """Take no further events; what waits is still handled."""
+        self._endpoints.remove_sink(self)
 
     def run(self, batch: Batch) -> str:
         """Call the handler for events; return what went wrong, "" for nothing."""
@@ -250,6 +255,9 @@ class Sink:
             arrival: The events.
             wait: They come from this process, so that whoever submits them can be made to wait.
         """
+        if self.trunk is not None:
+            self.trunk.put(msgspec.structs.replace(arrival, runner=self), wait=wait)
+            return
         dropped: list[Arrival] = []
         with self._changed:
             while self.slow == "block" and wait and self._waiting_bytes >= QUEUE_BYTES_MAX and not self.closed:
@@ -354,7 +362,7 @@ class Sink:
     def serve(self) -> None:
         """Run the handler for what is in the queue, until the sink is closed."""
         while (arrival := self.take(None)) is not None:
-            self.finish(arrival, self.run(arrival.batch))
+            self.finish(arrival, (arrival.runner or self).run(arrival.batch))
 
     def _call(self, handler: Handler, items: Iterator[object]) -> str:
         """Call the handler for each item; one that fails does not keep the others from being handled."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -59,6 +59,7 @@ from echoic.errors import (
 )
 from echoic.formats import Format
 from echoic.hub.compiling import Compiler
+from echoic.hub.deliveries import Deliveries
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
 from echoic.hub.shared_objects import SharedObjects
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
     from echoic.hub.sink import Sink
 
-__all__ = ["Deliveries", "Switchboard"]
+__all__ = ["Switchboard"]
 
 REQUEST_SECONDS: Final = 15.0
 ROOM_SECONDS: Final = 0.2
@@ -79,34 +80,6 @@ NAMED_ERRORS: Final = {
 log: Final = logging.getLogger("echoic.hub")
 
 M = TypeVar("M")
-
-
-class Deliveries(Protocol):
-    """Who takes what arrives."""
-
-    def deliver(self, delivery: Delivery) -> dict[str, str] | None:
-        """Hand events to the sinks of a channel; return who failed, None when some are not done with them yet."""
-
-    def missed(self, missed: Missed) -> None:
-        """Tell the sinks of a channel what will not arrive."""
-
-    def ended(self, ended: Ended) -> None:
-        """Tell the sinks of a channel that they are sent no more."""
-
-    def troubled(self, troubled: Troubled) -> None:
-        """Tell the sinks of a derived channel what is wrong with its derivation."""
-
-    def ends_of(self, channel: str) -> "Endpoints | None":
-        """Return the ends of a channel here."""
-
-    def prepare(self, modulation: Modulation) -> Runner | Refused:
-        """Return what runs a modulator here, or why that cannot be."""
-
-    def drain(self, modulation: Modulation, then: Callable[[], None]) -> None:
-        """Send what a modulator holds back, then go on, under the lock."""
-
-    def clogged(self, link: Link) -> None:
-        """Go on with a link when it can be written again."""
 
 
 class Switchboard:
@@ -167,7 +140,7 @@ class Switchboard:
             ClosedError: The hub was closed while waiting.
         """
         with self.lock:
-            if not self._await_room(self.core.blocked, member, wait=wait):
+            if not self._await_room(partial(_hindered_plainly, self.core), member, wait=wait):
                 return False
             if member.derivations:
                 return None
@@ -290,7 +263,7 @@ class Switchboard:
             derivations: Those that have rejected them.
         """
         with self.lock:
-            if member.fanout.targets or member.derivations != derivations:
+            if member.fanout.targets or member.derivations != derivations or self.core.quiet.paused(member):
                 return False
             member.pass_over(source, count)
             return True
@@ -595,6 +568,11 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
+
+
+def _hindered_plainly(core: Concentrator, member: Member) -> bool:
+    """Whether a source from which nothing is derived must wait."""
+    return core.quiet.paused(member) or core.blocked(member)
 
 
 def _hindered(core: Concentrator, member: Member) -> bool:

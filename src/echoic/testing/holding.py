@@ -5,12 +5,14 @@ is what its parcel says; equal numbers are equal modulators.
 """
 
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Recipe, Step, Worked
-from echoic.formats import Format
 from echoic.testing.simulated_ends import Sample
 from echoic.wire import Batch
+
+if TYPE_CHECKING:
+    from echoic.formats import Format
 
 __all__ = ["HoldingRunner", "holding_recipe"]
 

@@ -64,14 +64,12 @@ CALL_SHARE: Final = 0.05
 
 
 class Stage:
-    """One pair of a handle: the channel of its modulator, and what has arrived of it and must wait for its turn."""
+    """One pair of a handle: the channel of its modulator."""
 
     def __init__(self, handle: "Handle", modulator: int, member: Member) -> None:
         self.handle: Final = handle
         self.modulator: Final = modulator
         self.member: Final = member
-        self.started = False
-        self.waiting: Final[deque[tuple[SimulatedHub | None, int, list[int]]]] = deque()
 
 
 class Handle:
@@ -195,7 +193,6 @@ class TurningSystem:
                 handle.busy = False
                 return
             stage = Stage(handle, modulator, member)
-            stage.started = True
             self._add(stage)
             hub.do(lambda core: core.join(member, "sink", self._soon(hub, lambda reply: joined(stage, reply))))
 
@@ -230,8 +227,9 @@ class TurningSystem:
                 handle.busy = False
                 return
             stage = Stage(handle, modulator, member)
-            member.turns.expect(handle.name)
-            member.withheld = not self._stages(hub, member)
+            others = self._stages(hub, member)
+            member.turns.expect(handle.name, "" if others else hub.id)
+            member.withheld = not others
             self._add(stage)
             self._join(stage, former, lambda reply: joined(stage, reply))
 
@@ -243,15 +241,14 @@ class TurningSystem:
                 handle.resets += 1
                 handle.busy, handle.stage = False, stage
                 self._remove(former)
-                self._start(stage)
                 return
             self.note(f"{hub.id}: {handle.name} cannot go over to {modulator}: {reply}")
             handle.refusals += 1
-            self._remove(stage)
-            self._join(former, stage, lambda answer: taken_back(answer))
+            self._join(former, stage, lambda answer: taken_back(stage, answer))
 
-        def taken_back(reply: Message) -> None:
+        def taken_back(stage: Stage, reply: Message) -> None:
             self.note(f"{hub.id}: {handle.name} is back with {former.modulator}: {reply}")
+            self._remove(stage)
             handle.busy = False
 
         self._open(hub, modulator, opened)
@@ -276,7 +273,9 @@ class TurningSystem:
                 self.note(f"{hub.id}: {modulator} cannot be derived: {reply}")
                 then(None)
 
-        hub.do(lambda core: core.ask(self.manager.address, Derive(Step("", "", recipe, values)), self._soon(hub, answered)))
+        hub.do(
+            lambda core: core.ask(self.manager.address, Derive(Step("", "", recipe, values)), self._soon(hub, answered))
+        )
 
     def _join(self, stage: Stage, former: Stage, answer: Callable[[Message], None]) -> None:
         handle, member = stage.handle, stage.member
@@ -328,11 +327,6 @@ class TurningSystem:
                 core.leave(member, "sink")
 
         stage.handle.hub.do(leave)
-
-    def _start(self, stage: Stage) -> None:
-        stage.started = True
-        while stage.waiting:
-            self._see(stage.handle, *stage.waiting.popleft())
 
     def _stir_on(self, source: Source) -> None:
         """Let modulators send what they hold back, again and again."""
@@ -422,19 +416,14 @@ class TurningSystem:
         """Let handles in the same hub have events."""
         self._arrive(hub, hub.id, member, source, first, batch)
 
-    def _arrive(
-        self, hub: SimulatedHub, origin: str, member: Member, source: int, first: int, batch: Batch
-    ) -> None:
+    def _arrive(self, hub: SimulatedHub, origin: str, member: Member, source: int, first: int, batch: Batch) -> None:
         numbers = numbers_in(batch)
         number = _source_in(batch)
         for stage in list(self._stages(hub, member)):
             if member.turns and not member.turns.takes(stage.handle.name, origin, source, first):
                 continue
             sender = next((one for one in self.hubs if one.id == origin), None)
-            if stage.started:
-                self._see(stage.handle, sender, number, numbers)
-            else:
-                stage.waiting.append((sender, number, numbers))
+            self._see(stage.handle, sender, number, numbers)
 
     def _see(self, handle: Handle, sender: SimulatedHub | None, source: int, numbers: list[int]) -> None:
         """Check that events come where they are due.
@@ -455,11 +444,7 @@ class TurningSystem:
     def strangers(self, one: SimulatedHub, other: SimulatedHub) -> bool:
         """Whether one of two hubs, or the manager, has ever given the other up or could not connect to it."""
         names = [{hub.id, hub.address} for hub in (one, other, self.manager)]
-        return any(
-            (here, there) in self._given_up
-            for here in set().union(*names)
-            for there in set().union(*names)
-        )
+        return any((here, there) in self._given_up for here in set().union(*names) for there in set().union(*names))
 
     def run(self, duration_ns: int) -> None:
         """Let time pass."""
@@ -492,8 +477,6 @@ class TurningSystem:
 
     def _check_left(self, hub: SimulatedHub) -> None:
         for member in hub.core.members.values():
-            left = bool(member.turns) and not self._stages(hub, member)
-            check(not left, f"{hub.id} remembers where handles have turned in {member.name}, which all have left")
             for target in member.fanout.targets.values() if member.sources else ():
                 wanted = any(one.id == target.hub and self._stages(one, member) for one in self.hubs if one.alive)
                 check(wanted, f"{hub.id} sends {member.name} to {target.hub}, which does not want it")

@@ -41,7 +41,7 @@ class TurningFate:
         self.system.run(2 * SECOND)
         for hub in [*self._origins, *self._drawn([self.system.manager, *self._listening])]:
             for _ in range(self.random.choice((1, 1, 2))):
-                self.system.publish(hub, self.random.choice((8, 15, 40)) * MILLISECOND)
+                self.system.publish(hub, self.random.choice((20, 40, 100)) * MILLISECOND)
 
     def let_it_fail(self) -> None:
         """Let resets and faults come for a while, then heal what can be healed."""
@@ -168,5 +168,12 @@ class TurningFate:
             self.system.note(f"{hub.id}: stands still")
             hub.frozen_until_ns = self.system.clock.now_ns + self.random.choice((SECOND, 4 * SECOND))
 
-    _deeds: "tuple[Callable[[TurningFate], None], ...]" = (_reset_all, _reset_all, _publish, _subscribe, _close, _unpublish)
+    _deeds: "tuple[Callable[[TurningFate], None], ...]" = (
+        _reset_all,
+        _reset_all,
+        _publish,
+        _subscribe,
+        _close,
+        _unpublish,
+    )
     _faults: "tuple[Callable[[TurningFate], None], ...]" = (_cut_connection, _cut_all, _part, _crash, _freeze)

@@ -8,7 +8,7 @@ the event with its state, in Python or in E-Code. Where it runs is decided by wh
     Python        the source trusts the key: in its process, watched for the time it takes
     sandbox       the source confines the key: another process, batches over a pipe
 
-    lone          `submit`, event after event; until every sink has handled all
+    one by one    `submit`, event after event, which gather to batches by themselves; until every sink has handled all
     synchronous   `submit_sync`: until the sink has handled one
     batches       `submit_batch` of 1000; until every sink has handled all
 
@@ -26,7 +26,7 @@ from echoic.errors import RefusedError
 from echoic.testing.bench.contest import Effort, Setup
 from echoic.testing.bench.control import Argument, Control
 from echoic.testing.bench.derive.tables import table_of
-from echoic.testing.bench.eager.handlers import Tick, is_thorough, key_file, passing, ticks
+from echoic.testing.bench.eager.handlers import Tick, is_thorough, key_file, passing, tick, ticks
 from echoic.testing.bench.eager.turns import Case, take_turns
 from echoic.testing.bench.peers import Peer, start_peers
 from echoic.testing.bench.report import Report
@@ -41,7 +41,7 @@ TITLE = "an event through a modulator, until it is handled"
 PLAIN, ECODE, PYTHON, SANDBOX = "plain", "E-Code", "Python", "Python, sandbox"
 REJECTING: Final = ", nothing passes"
 ORDER: Final = (PLAIN, *(case + more for more in ("", REJECTING) for case in (ECODE, PYTHON, SANDBOX)))
-LONE, SYNCHRONOUS, BATCHES = "lone", "synchronous", "batches of 1000"
+LONE, SYNCHRONOUS, BATCHES = "one by one", "synchronous", "batches of 1000"
 COLUMNS: Final = (LONE, SYNCHRONOUS, BATCHES)
 BATCH: Final = 1000
 SINK: Final = f"{__name__}:listen"
@@ -86,7 +86,7 @@ def _opened(
         report.remarks.append(f"not measured: {case}: {refused}")
         return []
     _verify(source, peer, passes=passes)
-    event, records = Tick(1, 0, [0.0] * 10), ticks(BATCH)
+    event, records = tick(), ticks(BATCH)
     submits: dict[str, tuple[Callable[[], object], int]] = {
         LONE: (partial(source.submit, event), 1),
         SYNCHRONOUS: (partial(source.submit_sync, event), 1),
@@ -114,9 +114,7 @@ def _verify(source: "Source", peer: Peer, *, passes: bool) -> None:
         raise RuntimeError("a modulator that passes nothing has passed an event")
 
 
-def _timed(
-    cell: Cell, source: "Source", submit: Callable[[], object], events: int, count: int
-) -> Mapping[Cell, float]:
+def _timed(cell: Cell, source: "Source", submit: Callable[[], object], events: int, count: int) -> Mapping[Cell, float]:
     begun = time.perf_counter()
     for _ in range(count):
         submit()

@@ -13,12 +13,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final
 
 import numpy
+from numpy.typing import NDArray
 
 from echoic.eager import EcodeModulator, Modulator, SharedObject, SigningKey
-from echoic.formats import Array, Format, event, int32, int64
+from echoic.formats import Array, Format, event, float64, int32, int64
 from echoic.testing.bench.contest import Effort
 from echoic.testing.bench.events import Records
 
@@ -33,6 +34,7 @@ __all__ = [
     "key_file",
     "passing",
     "table_class",
+    "tick",
     "ticks",
 ]
 
@@ -47,7 +49,7 @@ class Tick:
 
     number: int64
     level: int64
-    values: Array[float, 10]
+    values: Annotated[NDArray[Any], Array[float64, 10]]
 
 
 class View(SharedObject):
@@ -65,6 +67,11 @@ class View(SharedObject):
     left_ns: int = 0
 
 
+def tick() -> Tick:
+    """Return one event."""
+    return Tick(1, 0, numpy.zeros(10))
+
+
 def ticks(events: int) -> Records:
     """Return events as an array."""
     made = numpy.zeros(events, Format.of(Tick).dtype)
@@ -78,8 +85,8 @@ def table_class() -> type[Modulator]:
     class Table(Modulator):
         table: Array[int32, INTEGERS]
 
-        def enqueue(self, event: Tick) -> None:
-            if event.level >= self.table[0] and EDITION >= 0:
+        def enqueue(self, event: Any) -> None:  # noqa: ANN401 - a tick, as the source has it
+            if event.level >= self.table[0] and EDITION >= 0:  # type: ignore[index] # an array, as users write it
                 super().enqueue(event)
 
     return Table
@@ -92,15 +99,15 @@ def begin_edition() -> None:
 
 
 @event
-class Numbers:
+class Block:
     """A parameter block of 100 integers."""
 
-    table: Array[int32, INTEGERS]
+    table: Annotated[NDArray[Any], Array[int32, INTEGERS]]
 
 
 def ecode_table(number: int) -> EcodeModulator:
     """Return the same in E-Code, with the table in its parameter block, filled with one number."""
-    return EcodeModulator("input.level >= param.table[0]", params=Numbers([number] * INTEGERS))
+    return EcodeModulator("input.level >= param.table[0]", params=Block(numpy.full(INTEGERS, number, numpy.int32)))
 
 
 def passing(*, everything: bool) -> Modulator:
@@ -109,7 +116,7 @@ def passing(*, everything: bool) -> Modulator:
     class Threshold(Modulator):
         limit: int
 
-        def enqueue(self, event: Tick) -> None:
+        def enqueue(self, event: Any) -> None:  # noqa: ANN401 - a tick, as the source has it
             if event.level >= self.limit:
                 super().enqueue(event)
 
@@ -123,7 +130,7 @@ def followers(view: View) -> tuple[Modulator, EcodeModulator]:
         view: View
         last: int = 0
 
-        def enqueue(self, event: Tick) -> None:
+        def enqueue(self, event: object) -> None:
             number = self.view.number
             if number != self.last:
                 self.last = number

@@ -14,10 +14,10 @@ processes of a machine.
     pull          a copy here of an object whose master is there: one question, one answer
 
 A callback has a thread of its own, so that one wake-up is in every number that a modulator, which just reads the copy,
-does not wait for. For E-Code the object is the parameter block, and every source confirms that it has taken a change;
-this process looks for that about every 0.1 ms. What a consumer waits for is more than all that: the first event that the
-other view lets pass. For that a source submits an event about every 0.1 ms, and a modulator passes one whenever the view
-has another number.
+does not wait for. For E-Code the object is the parameter block, and every source confirms that it has taken a change,
+after which a further copy in this process is told. What a consumer waits for is more than all that: the first event
+that the other view lets pass. For that a source submits an event about every 0.1 ms, and a modulator passes one
+whenever the view has another number.
 """
 
 import base64
@@ -36,7 +36,7 @@ from echoic.testing.bench.claims import Claim
 from echoic.testing.bench.contest import Effort, Setup
 from echoic.testing.bench.control import Argument, Control
 from echoic.testing.bench.derive.tables import table_of
-from echoic.testing.bench.eager.handlers import Tick, View, followers, is_thorough
+from echoic.testing.bench.eager.handlers import Tick, View, followers, is_thorough, tick
 from echoic.testing.bench.eager.turns import Case, calls, opened, take_turns, taking
 from echoic.testing.bench.hubs import ECHOIC
 from echoic.testing.bench.peers import Peer, start_peers
@@ -45,7 +45,7 @@ from echoic.testing.bench.report import Report
 from echoic.testing.bench.results import Cell, Unit
 
 if TYPE_CHECKING:
-    from echoic import Channel, Modulator
+    from echoic import Channel, Hub, Modulator
 
 __all__ = ["COLUMN", "ORDER", "TITLE", "decoded", "encoded", "measure"]
 
@@ -65,7 +65,8 @@ ORDER: Final = (UPDATE, BACK, BOTH, PULL, TAKEN, PYTHON, ECODE, SYNCHRONOUS, TCP
 COLUMN = "latency"
 ECHO, SOURCE = f"{__name__}:echo", f"{__name__}:supply"
 SETUP: Final = Setup("100 B", synchronous=True)
-CHANNELS: Final = {1: "python", 2: "ecode"}
+PYTHON_NUMBER, ECODE_NUMBER = 1, 2
+CHANNELS: Final = {PYTHON_NUMBER: "python", ECODE_NUMBER: "ecode"}
 CHANGES: Final = {True: 300, False: 10}
 FIRST_EVENTS: Final = {True: 100, False: 5}
 ANSWER_SECONDS_MAX: Final = 10.0
@@ -100,7 +101,7 @@ def _opened(stack: ExitStack, *, thorough: bool) -> list[Case]:
     copy = hub.follow(decoded(str(echo.address()["view"])), View)
     (source,) = stack.enter_context(start_peers(SOURCE, SETUP, [{"key": key.public}]))
     channels = source.address()
-    python, ecode = (First(hub.open(str(channels[name]), Tick), number) for number, name in CHANNELS.items())
+    python, ecode = (First(hub, str(channels[name]), number) for number, name in CHANNELS.items())
     return [
         partial(Exchange(view).sample, changes),
         calls((PULL, COLUMN), copy.pull, changes),
@@ -157,13 +158,18 @@ class Exchange:
 class First:
     """Changes of a view, each of which lets one event of a source pass."""
 
-    def __init__(self, channel: "Channel", number: int) -> None:
+    def __init__(self, hub: "Hub", id: str, number: int) -> None:
         self._number = number
         self._view = View()
         self._arrived = threading.Event()
         self._arrived_at = 0.0
-        modulator: Modulator = followers(self._view)[number - 1]
-        self._handle = channel.subscribe(self._handled, modulator=modulator)
+        self._taken = threading.Event()
+        self._taken_at = 0.0
+        modulator: Modulator = followers(self._view)[number - PYTHON_NUMBER]
+        self._handle = hub.open(id, Tick).subscribe(self._handled, modulator=modulator)
+        if number == ECODE_NUMBER:
+            # The copy that changes the parameters was there first, and one thread tells all copies of a hub, in turn.
+            hub.follow(self._view.reference("view"), View).on_change(self._told)
 
     def sample(self, case: str, source: Peer, count: int) -> Mapping[Cell, float]:
         """Return how long it took until the first event, while the source submits."""
@@ -174,15 +180,12 @@ class First:
 
     def take(self) -> float:
         """Return how long it took until E-Code at the source had a change."""
-        view, params = self._view, self._handle.channel.params
-        view.number += 1
-        wanted, begun = view.snapshot(), time.perf_counter()
-        view.publish()
-        while params.values != wanted:
-            time.sleep(INTERVAL_SECONDS)
-            if time.perf_counter() - begun > ANSWER_SECONDS_MAX:
-                raise TimeoutError(f"a source has not taken a change in {ANSWER_SECONDS_MAX} seconds")
-        return time.perf_counter() - begun
+        self._taken.clear()
+        self._view.number += 1
+        begun = time.perf_counter()
+        self._view.publish()
+        _await(self._taken)
+        return self._taken_at - begun
 
     def _change(self) -> float:
         self._arrived.clear()
@@ -191,6 +194,12 @@ class First:
         self._view.publish()
         _await(self._arrived)
         return self._arrived_at - begun
+
+    def _told(self, copy: View) -> None:
+        told_at = time.perf_counter()
+        if copy.number == self._view.number and self._handle.channel.params.values == copy.snapshot():
+            self._taken_at = told_at
+            self._taken.set()
 
     def _handled(self, event: object) -> None:  # noqa: ARG002 - it says nothing but that it came
         self._arrived_at = time.perf_counter()
@@ -237,7 +246,7 @@ def supply(control: Control, setup: Setup, argument: Argument) -> None:  # noqa:
 
 def _submit(channels: "Mapping[str, Channel]", control: Control, ended: threading.Event) -> None:
     sources = {number: channels[name].source() for number, name in CHANNELS.items()}
-    event = Tick(0, 0, [0.0] * 10)
+    event = tick()
     while not ended.is_set():
         source = sources.get(control.tally.left)
         if source is not None:

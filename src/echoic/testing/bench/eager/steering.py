@@ -6,7 +6,7 @@ A reactor in this process heats up, and submits its temperature at every step. A
     over the network      the event passes the same filter there, the other process asks the source to stop by `steer`
 
 Measured is the time from before the `submit` of the event that crosses the threshold until the heating is off. A raw
-round trip of as many bytes is what the kernel takes for the way there and back.
+round trip of 100 bytes is what the kernel takes for the way there and back.
 """
 
 import statistics
@@ -22,7 +22,7 @@ from echoic.testing.bench.contest import Effort, Setup
 from echoic.testing.bench.control import Argument, Control
 from echoic.testing.bench.derive.tables import table_of
 from echoic.testing.bench.eager.handlers import is_thorough
-from echoic.testing.bench.eager.turns import opened, take_turns
+from echoic.testing.bench.eager.turns import Case, opened, take_turns
 from echoic.testing.bench.peers import start_peers
 from echoic.testing.bench.raw import RAW_TCP
 from echoic.testing.bench.report import Report
@@ -52,7 +52,6 @@ class Temperature:
     """What the reactor tells."""
 
     run: int
-    celsius: float
     temperature: float
 
 
@@ -98,7 +97,7 @@ class Reactor:
         return time.perf_counter() - crossed
 
     def _submit(self, temperature: float) -> None:
-        self._source.submit(Temperature(self._run, 0.0, temperature))
+        self._source.submit(Temperature(self._run, temperature))
 
 
 def measure(effort: Effort, report: Report) -> None:
@@ -114,7 +113,7 @@ def measure(effort: Effort, report: Report) -> None:
             argument: Argument = {"id": reactor.channel.id, "inside": int(case == INSIDE)}
             (peer,) = stack.enter_context(start_peers(STEERER, SETUP, [argument]))
             peer.address()
-        cases = [partial(reactor.sample, (case, COLUMN), runs) for case, reactor in reactors.items()]
+        cases: list[Case] = [partial(reactor.sample, (case, COLUMN), runs) for case, reactor in reactors.items()]
         cases.append(opened(RAW_TCP, SETUP, (TCP, COLUMN), runs, stack))
         samples = take_turns(cases, effort, [(case, COLUMN) for case in ORDER])
     table = table_of(TITLE, Unit.MICROSECONDS, samples, INSIDE)

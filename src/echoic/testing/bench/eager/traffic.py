@@ -35,11 +35,11 @@ from echoic.testing.bench.results import Cell, Unit
 from echoic.testing.bench.spread import Spread
 
 if TYPE_CHECKING:
-    from echoic import Channel, EagerSink, Hub, Sink
+    from echoic import Channel, EagerSink, Sink
 
 __all__ = ["COLUMN", "ORDER", "TITLE", "VIEWERS", "GridData", "atmosphere", "measure"]
 
-TITLE = "a step of the atmosphere of 2592 cells, until both viewers have handled it"
+TITLE = "a step of the atmosphere for two viewers"
 EVERYTHING, WINDOW, OTHER, DIFFERENCE = ORDER = ("everything", "window", "other window", "difference")
 COLUMN = "elapsed"
 LAYERS, LATITUDES, LONGITUDES = 4, 18, 36

@@ -1,0 +1,127 @@
+"""A source's hub makes the turn: between two batches of all its sources, with the numbers at that moment."""
+
+from echoic.channels import Drain, Joined, Member, Refused
+from echoic.channels.quiet import ancestry
+from tests.channels.modulators import Holding, Scene
+
+HUB = "h"
+
+
+def turning(scene: Scene, runner: Holding | Refused | None = None, former: Member | None = None) -> Member:
+    """Let the sink go over to another modulator; return its channel."""
+    other = scene.derive(b"2")
+    scene.listen(other, "sink", instead=(former or scene.member).name)
+    scene.compile(runner if runner is not None else Holding())
+    return other
+
+
+def taken(member: Member, source: int, count: int) -> list[bool]:
+    return [member.turns.takes("sink", HUB, source, first) for first in range(count)]
+
+
+def numbers(scene: Scene, member: Member) -> dict[int, int]:
+    """Return under which numbers the sources of the scene are known in a derived channel."""
+    assert member.origin is not None
+    return {source: instance.source for source, instance in member.origin.instances.items()}
+
+
+def test_a_turn_is_made_at_once_where_nothing_is_being_derived() -> None:
+    scene = Scene(Holding(), sources=2)
+    scene.submit(0, 1, source=1)
+    scene.submit(0, source=2)
+    other = turning(scene)
+    assert isinstance(scene.replies[-1], Joined)
+    known = numbers(scene, scene.member)
+    assert taken(scene.member, known[1], 4) == [True, True, False, False]
+    assert taken(scene.member, known[2], 3) == [True, False, False]
+    assert scene.submit(2, 3, source=1) == [2, 3, 2, 3], "until the sink leaves it, the former channel goes on"
+    assert taken(other, numbers(scene, other)[1], 2) == [True, True]
+
+
+def test_a_turn_waits_for_what_is_being_derived_and_counts_it_to_the_former_channel() -> None:
+    scene = Scene(Holding())
+    scene.submit(0)
+    scene.core.quiet.begin(scene.parent)
+    other = turning(scene)
+    assert len(scene.replies) == 1
+    assert scene.core.quiet.paused(scene.parent)
+    assert not other.heard_here, "nothing is derived for a sink that has yet to come"
+    assert scene.submit(1) == [1], "what is under way is still the former modulator's alone"
+    scene.core.quiet.end(scene.parent)
+    assert len(scene.replies) == 2
+    assert not scene.core.quiet.paused(scene.parent)
+    assert taken(scene.member, numbers(scene, scene.member)[1], 3) == [True, True, False]
+    assert scene.submit(2) == [2, 2]
+    assert taken(other, numbers(scene, other)[1], 1) == [True]
+
+
+def test_a_turn_to_the_channel_itself_and_back() -> None:
+    scene = Scene(Holding())
+    scene.submit(0, 1)
+    scene.listen(scene.parent, "sink", instead=scene.member.name)
+    assert taken(scene.parent, 1, 4) == [False, False, True, True]
+    scene.core.leave(scene.member, "sink")
+    scene.member.turns.forget("sink")
+    scene.submit(2)
+    scene.listen(scene.member, "sink", instead=scene.parent.name)
+    assert taken(scene.parent, 1, 5) == [False, False, True, False, False]
+    position = scene.member.sources[numbers(scene, scene.member)[1]]
+    assert scene.submit(3) == [3]
+    assert scene.member.turns.takes("sink", HUB, numbers(scene, scene.member)[1], position)
+
+
+def test_several_turns_at_once_are_all_made() -> None:
+    scene = Scene(Holding())
+    third = scene.derive(b"3")
+    scene.listen(third, "other")
+    scene.compile(Holding())
+    scene.core.quiet.begin(scene.parent)
+    other = scene.derive(b"2")
+    scene.listen(other, "sink", instead=scene.member.name)
+    scene.core.join(other, "sink", scene.replies.append, instead=third.name, handle="other")
+    scene.compile(Holding())
+    assert len(scene.replies) == 2
+    scene.core.quiet.end(scene.parent)
+    assert [type(reply) for reply in scene.replies] == [Joined] * 4
+    assert not scene.core.quiet.paused(scene.parent)
+
+
+def test_a_source_that_refuses_goes_on_as_before() -> None:
+    scene = Scene(Holding())
+    scene.submit(0)
+    turning(scene, Refused("RefusedError", "the hub runs no modulators signed by ed25519:xyz"))
+    assert isinstance(scene.replies[-1], Refused)
+    assert not scene.core.quiet.paused(scene.parent)
+    assert scene.submit(1) == [1]
+    assert taken(scene.member, numbers(scene, scene.member)[1], 3) == [True] * 3
+
+
+def test_a_source_that_never_heard_of_the_former_channel_turns_too() -> None:
+    scene = Scene(Holding())
+    unknown = scene.derive(b"never heard")
+    scene.core.close(unknown)
+    other = turning(scene, former=unknown)
+    assert isinstance(scene.replies[-1], Joined)
+    assert scene.submit(0) == [0, 0]
+    assert taken(other, numbers(scene, other)[1], 1) == [True]
+
+
+def test_nothing_is_sent_while_a_modulator_is_being_drained() -> None:
+    scene = Scene(Holding(2))
+    assert scene.submit(0, 1, 2) == [0]
+    other = turning(scene)
+    (drain,) = scene.take(Drain)
+    assert isinstance(drain, Drain)
+    assert scene.core.quiet.paused(scene.parent)
+    assert len(scene.replies) == 1
+    assert not other.heard_here
+    assert scene.send(list(drain.modulation.drained())) == [1, 2]
+    drain.then()
+    assert len(scene.replies) == 2
+    assert not scene.core.quiet.paused(scene.parent)
+
+
+def test_a_channel_and_those_that_it_is_derived_from_are_its_ancestry() -> None:
+    scene = Scene(Holding())
+    assert ancestry(scene.member) == [scene.member, scene.parent]
+    assert ancestry(scene.parent) == [scene.parent]

@@ -1,0 +1,28 @@
+"""Hubs that run the modulators of one key."""
+
+import pytest
+
+from echoic import Hub, Policy
+from tests.conftest import StartHub
+from tests.hub.eager_modulators import KEY, PLACES, MakeHub, confining
+
+
+@pytest.fixture(params=["in process", pytest.param("confined", marks=confining)])
+def running(request: pytest.FixtureRequest, start_hub: StartHub) -> MakeHub:
+    """Start hubs that run the modulators of one key, in one place or the other."""
+
+    def start(services: dict[str, object] | None = None, **limits: object) -> Hub:
+        return start_hub(policy=Policy(**PLACES[request.param], **limits), services=services or {})
+
+    return start
+
+
+@pytest.fixture
+def trusting(start_hub: StartHub) -> MakeHub:
+    """Start hubs that run the modulators of one key in their own process."""
+    return lambda **limits: start_hub(policy=Policy(trusted_keys=(KEY.public,), **limits))
+
+
+@pytest.fixture
+def viewing(start_hub: StartHub) -> MakeHub:
+    return lambda: start_hub(key=KEY)
