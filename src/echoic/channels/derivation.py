@@ -185,7 +185,7 @@ class Derivation:
             for instance in list(self.instances.values()):
                 instance.idle_since = -1
         elif not active:
-            self._rest(parent)
+            self.rest(parent)
         self._paused = active and bool(self.suspended)
         parent.derivations = (*others, self) if active and not self.suspended else others
         parent.derived_here = any(
@@ -196,7 +196,7 @@ class Derivation:
         if parent.origin is not None:
             parent.origin.arrange()
 
-    def _rest(self, parent: "Member") -> None:
+    def rest(self, parent: "Member") -> None:
         """Note where the sources are, since nobody listens for the moment but somebody may come back."""
         if self in parent.derivations:
             for source, instance in list(self.instances.items()):

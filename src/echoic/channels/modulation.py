@@ -40,6 +40,8 @@ class Modulation(Derivation):
         self.runner: Runner | None = None
         self.clear = True
         """Whether those who listen can be sent more."""
+        self.rested = False
+        """Whether somebody has listened and nobody does any more; whoever comes next begins anew."""
         self._due_ns: dict[int, int] = {}
         self._holding: set[int] = set()
         self._refused: set[int] = set()
@@ -58,6 +60,11 @@ class Modulation(Derivation):
         """Begin."""
         self.runner, self.ready = runner, True
         self.arrange()
+
+    def rest(self, parent: "Member") -> None:
+        """Note that nobody listens."""
+        self.rested = self.rested or self in parent.derivations
+        super().rest(parent)
 
     def forget(self, source: int) -> None:
         """Forget a source that has ended."""
@@ -94,10 +101,12 @@ class Modulation(Derivation):
         if over or (self.clear and source in self._holding):
             yield from self._asked(source, instance, None, period=over)
 
-    def drained(self) -> Iterator[Share]:
-        """Yield everything that is held back, in the order in which it would be sent."""
+    def drained(self, only: int | None = None) -> Iterator[Share]:
+        """Yield everything that is held back, of one source or of all, in the order in which it would be sent."""
         runner = self.runner
         for source, instance in list(self.instances.items()):
+            if only not in (None, source):
+                continue
             if runner is None or self.suspended:
                 return
             if source in self._refused:
@@ -118,8 +127,13 @@ class Modulation(Derivation):
 
     @property
     def holding(self) -> bool:
-        """Whether events are held back."""
+        """Whether events are known to be held back."""
         return bool(self._holding)
+
+    @property
+    def holds(self) -> bool:
+        """Whether events may be held back."""
+        return self.runner is not None and bool(self._holding or self.buffered or self.runner.period_ns)
 
     def _asked(
         self, source: int, instance: "Instance", batch: Batch | None, *, period: bool = False
@@ -155,7 +169,9 @@ class Modulation(Derivation):
                 yield Share(outlet, instance.source, some)
 
 
-def stir(member: "Member", source: int, now_ns: int, derive: "Callable[[Share], list[Share]]") -> list[Share]:
+def stir(
+    member: "Member", source: int, now_ns: int, derive: "Callable[[Share], list[Share]]", *, last: bool = False
+) -> list[Share]:
     """Return what modulators send although nothing was submitted, and what is derived from it.
 
     Args:
@@ -163,6 +179,7 @@ def stir(member: "Member", source: int, now_ns: int, derive: "Callable[[Share], 
         source: One of its sources.
         now_ns: The time.
         derive: Returns what is derived from a share in turn.
+        last: Whether the source ends, so that nothing may be held back any longer.
     """
     shares: list[Share] = []
     for derivation in member.derivations:
@@ -170,11 +187,11 @@ def stir(member: "Member", source: int, now_ns: int, derive: "Callable[[Share], 
         if instance is None:
             continue
         if isinstance(derivation, Modulation):
-            for share in derivation.stir(source, now_ns):
+            for share in derivation.drained(source) if last else derivation.stir(source, now_ns):
                 shares += [share, *derive(share)]
         for outlet in list(derivation.outlets.values()):
             if outlet.derivations:
-                shares += stir(outlet, instance.source, now_ns, derive)
+                shares += stir(outlet, instance.source, now_ns, derive, last=last)
     return shares
 
 

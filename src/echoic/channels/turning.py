@@ -79,7 +79,7 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
 
     def quiet() -> None:
         origin = former.origin if former is not None else None
-        if isinstance(origin, Modulation) and origin.holding:
+        if isinstance(origin, Modulation) and origin.holds:
             core.effects.append(Drain(origin, lambda: core.quiet.when_quiet(involved, at_last)))
         else:
             at_last()

@@ -3,7 +3,7 @@
 from echoic.eager.keys import SigningKey, TrustedKey, read_trust, sandboxed_keys, trusted_keys, verify, write_trust
 from echoic.eager.limits import Limits
 from echoic.eager.loading import Loaded, explain, load
-from echoic.eager.modulator import Demodulator, EcodeModulator, Modulator
+from echoic.eager.modulator import Demodulator, EcodeModulator, Intercepts, Modulator
 from echoic.eager.parcel import Parcel, SharedReference, may_stand_for, pack, unpack
 from echoic.eager.services import Grant, Services
 from echoic.eager.shared_object import (
@@ -22,6 +22,7 @@ __all__ = [
     "Demodulator",
     "EcodeModulator",
     "Grant",
+    "Intercepts",
     "Limits",
     "Loaded",
     "Modulator",

@@ -80,8 +80,7 @@ class Copies:
         copy = self._copies.get(source)
         if copy is None:
             return Outcome(None)
-        if copy.period_ns:
-            self._try("period", copy.period)
+        self._try("period", copy.period)
         events = self._dequeue(copy)
         while (event := Intercepts.dequeue(copy)) is not None:  # Invariant: the queue has a limit of its own
             events.append(event)

@@ -79,7 +79,7 @@ class Intercepts:
         return self._queue.popleft() if self._queue else None
 
     def period(self) -> None:
-        """Do what is to be done every `period_ns`."""
+        """Do what is to be done every `period_ns`, and once more before the end: put what was kept into the queue."""
 
     @property
     def waiting(self) -> int:

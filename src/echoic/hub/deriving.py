@@ -44,13 +44,24 @@ def submit_derived(
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
 
 
-def stir_derived(switchboard: "Switchboard", member: Member, source: int) -> list[tuple[Share, int]]:
-    """Send what modulators hold back or have made meanwhile; return what sinks here want, as `submit_derived` does."""
-    if not switchboard.begin_deriving(member, wait=False):
+def stir_derived(
+    switchboard: "Switchboard", member: Member, source: int, *, last: bool = False
+) -> list[tuple[Share, int]]:
+    """Send what modulators hold back or have made meanwhile; return what sinks here want, as `submit_derived` does.
+
+    If it is the `last` time for a source, everything is sent, and that is waited for.
+    """
+    if not switchboard.begin_deriving(member, wait=last):
         return []
     clock, shares = time.perf_counter_ns, list[Share]()
     try:
-        shares = stir(member, source, clock(), lambda share: derive(share.member, share.source, share.batch, clock))
+        shares = stir(
+            member,
+            source,
+            clock(),
+            lambda share: derive(share.member, share.source, share.batch, clock),
+            last=last,
+        )
     finally:
         firsts = switchboard.submit_shares(member, source, None, shares, pump=True)
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
 
 from echoic.channels import Gap, Trouble
-from echoic.eager import Demodulator, EcodeModulator, Modulator
+from echoic.eager import Demodulator, EcodeModulator, Intercepts, Modulator
 from echoic.errors import EchoicError, LocalError, RefusedError
 from echoic.formats import event, uint8
 from echoic.hub.sink import Arrival, Handler, Sink, SinkStatistics, check_slow
@@ -94,11 +94,19 @@ class Demodulation:
             self._dequeue()
 
     def end(self) -> None:
-        """Hand over what is left."""
-        self._ended.set()
-        if self._demodulator is not None:
+        """Hand over what is left: what would have come when the period was over, and what the queue holds back."""
+        self.abandon()
+        demodulator = self._demodulator
+        if demodulator is not None:
             with self._lock:
+                demodulator.period()
                 self._dequeue()
+                while (event := Intercepts.dequeue(demodulator)) is not None:  # Invariant: the queue has a limit
+                    self._handler(event)
+
+    def abandon(self) -> None:
+        """Let no more time pass."""
+        self._ended.set()
 
     def _dequeue(self) -> None:
         demodulator = self._demodulator
@@ -161,10 +169,23 @@ class Trunk(Sink):
         )
         self.on_end: Callable[[], object] = lambda: None
 
-    def end(self, reason: str) -> None:
-        """End the subscription because it cannot go on."""
-        super().end(reason)
+    def close(self, timeout: float = -1) -> None:
+        """End the subscription."""
+        super().close(timeout)
         self.on_end()
+
+
+class Branch(Sink):
+    """The sink of one pair: its events wait in the trunk. Whoever closes it, such as its hub, closes all."""
+
+    def close(self, timeout: float = -1) -> None:
+        """End the subscription, of which this is a part."""
+        if self.trunk is not None:
+            self.trunk.close(timeout)
+
+    def discard(self) -> None:
+        """Be as if it had never been, since it could not be subscribed; another may take its place."""
+        self.withdraw()
 
 
 class EagerSink:
@@ -194,10 +215,10 @@ class EagerSink:
         self._lock = threading.RLock()
         self._closed = False
         self._trunk = Trunk(channel, handler, wishes)
-        self._trunk.on_end = self._ended
-        self._stage = self._first(modulator, demodulator)
-        self._trunk.start()
         self.modulator = modulator
+        self._stage = self._first(modulator, demodulator)
+        self._trunk.on_end = self._ended
+        self._trunk.start()
 
     @property
     def channel(self) -> "Channel":
@@ -277,7 +298,11 @@ class EagerSink:
 
     def _subscribed(self, modulator: Modulator | None, demodulator: Demodulator | None, *, share: bool) -> Stage:
         stage = self._staged(self._channel.modulate_for(modulator, self._wishes, share=share), demodulator)
-        stage.channel.endpoints.add_sink(stage.sink)
+        try:
+            stage.channel.endpoints.add_sink(stage.sink)
+        except EchoicError:
+            stage.demodulation.abandon()
+            raise
         return stage
 
     def _go_over(self, former: Stage, following: Stage) -> None:
@@ -296,7 +321,7 @@ class EagerSink:
 
     def _staged(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
         wishes, demodulation = self._wishes, Demodulation(self._handler, demodulator)
-        sink = Sink(
+        sink = Branch(
             channel.endpoints,
             demodulation,
             wishes.declared if wishes.declared is not None else channel.own_type,
@@ -310,9 +335,11 @@ class EagerSink:
         return Stage(channel, sink, demodulation)
 
     def _ended(self) -> None:
-        """Take no more part: the trunk was ended because the handler does not keep up."""
+        """Take no more part: the trunk was closed, here, by the hub, or because the handler does not keep up."""
         self._closed = True
         self._stage.sink.withdraw()
+        self._stage.demodulation.abandon()
+        self._stage.channel.unfollow()
 
     def statistics(self) -> SinkStatistics:
         """Return what the handler has seen since the last reset."""
@@ -331,10 +358,7 @@ class EagerSink:
         """End the subscription: the handler is not called again once this returns."""
         with self._lock:
             if not self._closed:
-                self._closed = True
-                self._stage.sink.withdraw()
                 self._trunk.close(timeout)
-                self._stage.run(NOTHING)
 
     def __enter__(self) -> Self:
         return self

@@ -163,7 +163,7 @@ class Endpoints:
             self._join(sink, former)
         except Exception:
             if former is None:
-                sink.close()
+                sink.discard()
             raise
 
     def take_back(self, sink: Sink, former: "Endpoints") -> None:

@@ -230,6 +230,7 @@ class Source:
                 raise ClosedError("the source was closed")
             self._closed = True
             try:
+                self._release_derived()
                 self._call(Batch.of([], self._declared), None, timeout)
             except BaseException:
                 self._closed = False
@@ -249,6 +250,7 @@ class Source:
             try:
                 if not self._switchboard.closed:
                     self._take_run(wait=True)
+                    self._release_derived()
             finally:
                 self._open.discard(self)
         if not self._switchboard.closed:
@@ -412,6 +414,12 @@ class Source:
         self._derived.extend(shares)
         if self._in_turn != threading.get_ident():
             self._flusher.errands.ask(self)
+
+    def _release_derived(self) -> None:
+        """Let modulators send what they hold back, since the source ends. Lock is held."""
+        member = self._member
+        if member.derivations and (here := stir_derived(self._switchboard, member, self.id, last=True)):
+            self.hand_over(here)
 
     def granted(self, service: str) -> object | None:
         """Return a service for modulators that work on events of this source, None if it has none of this name."""

@@ -195,6 +195,10 @@ class Sink:
         _, rest = arrival.batch.parts([handled, count - handled])
         return msgspec.structs.replace(arrival, batch=rest, first=arrival.first + handled)
 
+    def discard(self) -> None:
+        """Be as if it had never been, since it could not be subscribed."""
+        self.close()
+
     def withdraw(self) -> None:
         """Take no further events; what waits is still handled."""
         self._endpoints.remove_sink(self)
