@@ -16,8 +16,11 @@ __all__ = ["arrange", "attach_all", "attached", "detach"]
 
 def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
     """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
-    waiting = {sink.address: sink for sink in sinks if sink.address != core.address}
+    waiting = {sink.address: sink for sink in sinks}
     silent: list[SinkHub] = []
+    here = waiting.pop(core.address, None)
+    for handle, taken in _turns_of(core, here) if here is not None else ():
+        member.turns.note(handle, core.id, dict(member.sources), taken=taken)
     if not waiting:
         arrange(member)
         then(True)
@@ -37,14 +40,20 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
                 core.send(neighbour.id, bind)
                 for placed in member.origin.placements(member) if member.origin is not None else ():
                     core.send(neighbour.id, placed)
-                for handle in member.departed.pop(address, frozenset()):
-                    core.send(neighbour.id, Turn(member.number, handle, dict(member.sources)))
+                departed = dict.fromkeys(member.departed.pop(address, frozenset()), False)
+                for handle, taken in (*_turns_of(core, sink), *departed.items()):
+                    core.send(neighbour.id, Turn(member.number, handle, dict(member.sources), taken))
             arrange(member)
         if not waiting:
             then(not silent)
 
     for address, sink in list(waiting.items()):
         core.when_linked(address, lambda neighbour, _, address=address: linked(neighbour, address), sink.hub)  # type: ignore[misc] # mypy#12557
+
+
+def _turns_of(core: "Concentrator", sink: SinkHub) -> list[tuple[str, bool]]:
+    """Return which sinks have come from another channel, or have left this one, if no turn is made here for them."""
+    return [(handle, taken) for handle, taken in sink.turns.items() if handle not in core.turning]
 
 
 def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer) -> None:

@@ -108,6 +108,7 @@ class Concentrator:
         self.search: Final = Search()
         self.sharing: Final = Sharing(self)
         self.quiet: Final = Quiet()
+        self.turning: Final[set[str]] = set()  # sinks that go over, whose turn here is yet to come
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0
@@ -129,7 +130,7 @@ class Concentrator:
         self.passing.discard(member.id)
 
     def join(
-        self, member: Member, role: Role, answer: Answer, *, instead: str = "", handle: str = "", alone: bool = True
+        self, member: Member, role: Role, answer: Answer, *, instead: str = "", handle: str = "", successor: str = ""
     ) -> None:
         """Take part in a channel with sources or sinks; `answer` gets Joined or Refused.
 
@@ -141,8 +142,8 @@ class Concentrator:
             role: As what.
             answer: Gets the reply.
             instead: The name of a channel of the same manager that a sink leaves for this one.
-            handle: The name of that sink.
-            alone: Whether nobody else here listens to the channel that it leaves.
+            handle: The name of that sink there.
+            successor: Its name here.
         """
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
@@ -154,7 +155,6 @@ class Concentrator:
 
         def settled(complete: bool) -> None:
             if role == "sink":
-                member.turns.settle(handle)
                 member.withheld = False
                 arrange(member)
             if not complete:
@@ -177,9 +177,14 @@ class Concentrator:
             else:
                 answer(reply)
 
+        def replied(reply: Message) -> None:
+            member.asking[role] -= 1
+            joined(reply)
+
+        member.asking[role] = member.asking.get(role, 0) + 1
         arrange(member)
-        wish = Join(member.name, role, hub, lineage_of(member), instead, handle, alone)
-        self.ask(member.manager, wish, joined)
+        wish = Join(member.name, role, hub, lineage_of(member), instead, handle, successor)
+        self.ask(member.manager, wish, replied)
 
     def _when_turned(
         self, member: Member, instead: str, handle: str, hubs: Iterable[str], then: Callable[[], None]
@@ -399,7 +404,8 @@ class Concentrator:
             self._retry_ns = now_ns + RETRY_NS
             for member in list(self.members.values()):  # to join may install what is derived, which opens channels
                 for role in member.lacking():
-                    self.join(member, role, ignore)
+                    if not member.asking.get(role):  # whoever goes over must not be overtaken by a plain wish
+                        self.join(member, role, ignore)
             for server, message in self.manager.unregistered():
                 self.register(server, message.name, message.id, ignore)
 

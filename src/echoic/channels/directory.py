@@ -339,8 +339,19 @@ class Directory:
         """
         channel = self.get(name)
         _check_room(name, sink.address, channel.sinks)
+        known = channel.sinks.get(sink.address)
+        if known is not None and (known.hub, known.subscription) == (sink.hub, sink.subscription):
+            turns = {handle: taken for handle, taken in known.turns.items() if handle in sink.sinks}
+            sink = msgspec.structs.replace(sink, turns={**turns, **sink.turns})
         channel.sinks[sink.address] = sink
         return sorted(self.origins(name))
+
+    def note_turn(self, name: str, address: str, handle: str, *, taken: bool) -> None:
+        """Note for sources that come later that a sink has gone over to a channel, or has left it."""
+        channel = self._channels.get(name)
+        known = channel.sinks.get(address) if channel is not None else None
+        if channel is not None and known is not None and handle in known.sinks:
+            channel.sinks[address] = msgspec.structs.replace(known, turns={**known.turns, handle: taken})
 
     def leave_source(self, name: str, address: str) -> None:
         """Strike a hub with sources."""

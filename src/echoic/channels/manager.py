@@ -98,8 +98,9 @@ class Manager:
         name, sink, directory = join.name, join.hub, self.directory
         self.adopt(join.lineage, sink.address, ask)
         sources = directory.join_sink(name, sink)
-        if join.instead and join.alone and join.instead in directory:
-            directory.leave_sink(join.instead, sink.address)  # whoever comes from here on sends only this
+        if join.instead:  # whoever comes from here on has turned before his first event
+            directory.note_turn(join.instead, sink.address, join.handle, taken=False)
+            directory.note_turn(name, sink.address, join.successor, taken=True)
         waiting, silent, refusals, turned = set(sources), list[str](), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:
@@ -118,7 +119,8 @@ class Manager:
         if not sources:
             answer(Joined([]))
         instead = str(ChannelId(self.address, join.instead)) if join.instead else ""
-        attach = Attach(str(ChannelId(self.address, name)), sink, directory.lineage(name), instead, join.handle)
+        lineage, told = directory.lineage(name), (instead, join.handle, join.successor)
+        attach = Attach(str(ChannelId(self.address, name)), sink, lineage, *told)
         for source in sources:
             ask(source, attach, partial(settled, source))
 

@@ -85,6 +85,7 @@ class Member:
         "_began",
         "_owed",
         "_placed",
+        "asking",
         "bytes_in",
         "bytes_out",
         "context",
@@ -141,6 +142,8 @@ class Member:
         self.withheld = False
         """Whether a sink is about to go over to this channel, but sources here have yet to turn."""
         self.turns: Final = Turns()
+        self.asking: Final[dict[Role, int]] = {}
+        """How many wishes to take part the manager has yet to answer."""
         self.departed: Final[dict[str, frozenset[str]]] = {}
         """By address, sinks that have left before their hub could be sent to: it must be told when it is."""
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0

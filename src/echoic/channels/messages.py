@@ -111,6 +111,8 @@ class SinkHub(msgspec.Struct, frozen=True):
     sinks: tuple[str, ...] = ()
     hub: str = ""
     subscription: int = 0
+    turns: dict[str, bool] = {}
+    """The sinks there that have come from another channel, or have left this one, for sources that come later."""
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -232,9 +234,9 @@ class Join(_Tagged, frozen=True):
     instead: str = ""
     """A channel that a sink leaves for this one, each source between two events."""
     handle: str = ""
-    """The name of that sink."""
-    alone: bool = True
-    """Whether nobody else in its hub listens to the channel that it leaves."""
+    """The name of that sink there."""
+    successor: str = ""
+    """Its name here."""
 
 
 class Joined(_Tagged, frozen=True):
@@ -266,7 +268,9 @@ class Attach(_Tagged, frozen=True):
     instead: str = ""
     """The id of a channel that a sink leaves for this one, each source between two events."""
     handle: str = ""
-    """The name of that sink."""
+    """The name of that sink there."""
+    successor: str = ""
+    """Its name here."""
 
 
 class Detach(_Tagged, frozen=True):

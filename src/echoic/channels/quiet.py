@@ -5,20 +5,19 @@ and what it will submit next, for all channels derived from it at once, waits un
 (`when_quiet`); meanwhile nothing further begins.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from echoic.channels.member import Member
 
 __all__ = ["Quiet", "ancestry"]
 
-HOLD_NS: Final = 2_000_000_000
-
 
 class _Hold(NamedTuple):
     members: "frozenset[Member]"
-    until_ns: int
+    until_ns: float
 
 
 class Quiet:
@@ -59,9 +58,9 @@ class Quiet:
         else:
             self._waiting.append((wanted, act))
 
-    def hold(self, members: "Collection[Member]", now_ns: int) -> Callable[[], None]:
-        """Let nothing begin in certain channels until what is returned is called, but not for long."""
-        held = _Hold(frozenset(members), now_ns + HOLD_NS)
+    def hold(self, members: "Collection[Member]", until_ns: float = math.inf) -> Callable[[], None]:
+        """Let nothing begin in certain channels until what is returned is called, or for some time."""
+        held = _Hold(frozenset(members), until_ns)
         self._held.append(held)
 
         def release() -> None:

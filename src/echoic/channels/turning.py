@@ -20,7 +20,7 @@ from echoic.channels.attaching import attached
 from echoic.channels.effects import Drain
 from echoic.channels.identity import ChannelId
 from echoic.channels.member import Member
-from echoic.channels.messages import Attach, Message, Refused, Turn, Turned
+from echoic.channels.messages import Attach, Message, Refused, SinkHub, Turn, Turned
 from echoic.channels.modulation import Modulation
 from echoic.channels.quiet import ancestry
 from echoic.channels.requests import Answer
@@ -32,20 +32,33 @@ if TYPE_CHECKING:
 __all__ = ["anticipate", "turn"]
 
 DEPARTED_MAX: Final = 4096
+HOLD_NS: Final = 2_000_000_000
 
 
 def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
-    """Let sources wait of which a sink that goes over hears nothing yet, until what is returned is called.
+    """Note that a turn is to be made, until what is returned is called.
 
-    They have come while it was about to leave the channel by which it would have heard them.
+    Sources of which the sink hears nothing yet wait for it: they have come while it was about to leave the channel by
+    which it would have heard them.
     """
+    core.turning.update((order.handle, order.successor))
+    release = _held(core, order)
+
+    def done() -> None:
+        core.turning.difference_update((order.handle, order.successor))
+        release()
+
+    return done
+
+
+def _held(core: "Concentrator", order: Attach) -> Callable[[], None]:
     parent = core.members.get(_parent_of(order))
     former = core.members.get(order.instead)
     targets = former.fanout.targets.values() if former is not None else ()
     heard = any(target.sink.address == order.sink.address for target in targets)
     if parent is None or heard or order.sink.address == core.address:
         return lambda: None
-    return core.quiet.hold(ancestry(parent), core.now_ns)
+    return core.quiet.hold(ancestry(parent), core.now_ns + HOLD_NS)
 
 
 def _parent_of(order: Attach) -> str:
@@ -59,13 +72,15 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
     """Let a sink go over to a channel, between two batches of every source here."""
     former = core.members.get(order.instead)
     involved = {*ancestry(member), *(ancestry(former) if former is not None else ())}
-    release = core.quiet.hold(involved, core.now_ns)
+    release = core.quiet.hold(involved)
+    origins = [one.origin for one in (former, member) if one is not None]
+    undrained = [origin for origin in origins if isinstance(origin, Modulation)]
 
     def at_last() -> None:
-        told = former is not None and _tell(core, former, order, taken=False)
+        told = former is not None and _tell(core, former, order.sink, order.handle, taken=False)
 
         def bound(reply: Message) -> None:
-            _tell(core, member, order, taken=True)
+            _tell(core, member, order.sink, order.successor, taken=True)
             answer(Turned(core.id) if told else reply)
 
         try:
@@ -78,31 +93,31 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
             release()
 
     def quiet() -> None:
-        origin = former.origin if former is not None else None
-        if isinstance(origin, Modulation) and origin.holds:
-            core.effects.append(Drain(origin, lambda: core.quiet.when_quiet(involved, at_last)))
-        else:
-            at_last()
+        while undrained:  # what the other one holds back for others, this sink has seen of the former one
+            origin = undrained.pop(0)
+            if origin.holds:
+                core.effects.append(Drain(origin, lambda: core.quiet.when_quiet(involved, quiet)))
+                return
+        at_last()
 
     core.quiet.when_quiet(involved, quiet)
 
 
-def _tell(core: "Concentrator", member: Member, order: Attach, *, taken: bool) -> bool:
-    """Tell a sink's hub that from here on the sink has no part in a channel, or has again; False if it never had."""
+def _tell(core: "Concentrator", member: Member, sink: SinkHub, handle: str, *, taken: bool) -> bool:
+    """Tell a hub that from here on a sink has no part in a channel, or has again; False if it is not sent to."""
     positions = dict(member.sources)
-    if order.sink.address == core.address:
-        if member.turns or not taken:
-            member.turns.note(order.handle, core.id, positions, taken=taken)
+    if sink.address == core.address:
+        member.turns.note(handle, core.id, positions, taken=taken)
         return False
     for hub, target in member.fanout.targets.items():
-        if target.sink.address == order.sink.address and order.sink.hub in ("", hub):
+        if target.sink.address == sink.address and sink.hub in ("", hub):
             for item in target.release(member.number, all_of_it=True):
                 core.send(hub, item)
-            core.send(hub, Turn(member.number, order.handle, positions, taken))
+            core.send(hub, Turn(member.number, handle, positions, taken))
             return True
-    known = member.departed.pop(order.sink.address, frozenset()) - {order.handle}
+    known = member.departed.pop(sink.address, frozenset()) - {handle}
     if not taken and len(member.departed) < DEPARTED_MAX:  # its hub may be on its way here
-        member.departed[order.sink.address] = known | {order.handle}
-    elif known:
-        member.departed[order.sink.address] = known
+        known |= {handle}
+    if known:
+        member.departed[sink.address] = known
     return False

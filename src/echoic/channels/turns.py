@@ -21,7 +21,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[set[str], Callable[[], None]]] = {}
-        self._coming: dict[str, str] = {}
+        self._coming: set[str] = set()
         self._turns: dict[str, dict[str, tuple[tuple[dict[int, int], bool], ...]]] = {}
 
     def __bool__(self) -> bool:
@@ -57,29 +57,20 @@ class Turns:
             del self._waiting[handle]
             then()
 
-    def expect(self, handle: str, hub: str = "") -> None:
-        """Note that a sink comes over to this channel: it takes what a hub sends once that has turned.
-
-        Args:
-            handle: The sink.
-            hub: The only hub that sends the channel already; all of them if that is "".
-        """
-        self._coming[handle] = hub
-
-    def settle(self, handle: str) -> None:
-        """Note that all hubs have turned, so that whoever sends from here on sends to the sink."""
-        self._coming.pop(handle, None)
+    def expect(self, handle: str) -> None:
+        """Note that a sink comes over to this channel: it takes what a hub sends only once that has turned."""
+        self._coming.add(handle)
 
     def forget(self, handle: str) -> None:
         """Forget a sink that was closed."""
-        self._coming.pop(handle, None)
+        self._coming.discard(handle)
         self._turns.pop(handle, None)
         self._waiting.pop(handle, None)
 
     def takes(self, handle: str, hub: str, source: int, first: int) -> bool:
         """Tell whether a sink takes the event `first`, and those that were submitted with it."""
         turns = self._turns.get(handle, {}).get(hub, ())
-        taken = not turns[0][1] if turns else self._coming.get(handle, "nobody") not in ("", hub)
+        taken = not turns[0][1] if turns else handle not in self._coming
         for positions, flag in turns:
             if first >= positions.get(source, 0):
                 taken = flag

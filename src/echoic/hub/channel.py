@@ -1,5 +1,6 @@
 """A channel, as a program holds it: open sources, subscribe, iterate."""
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, overload
 
@@ -222,6 +223,20 @@ class Channel:
                 self._opener.share(shared)
             made.follow(shared)
         return made
+
+    def when_handed_over(self, act: Callable[[], None]) -> None:
+        """Act when sources of this hub have handed over what they have submitted so far: at once if there are none."""
+        sources = list(self.sources)
+        if not sources:
+            act()
+            return
+
+        def wait() -> None:
+            for source in sources:
+                source.hand_over_all()
+            act()
+
+        threading.Thread(target=wait, name="echoic-turning", daemon=True).start()
 
     def follow(self, shared: SharedObject) -> None:
         """Let the parameters be the fields of a shared object, whoever changes them, until `unfollow`."""

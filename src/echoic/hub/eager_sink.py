@@ -11,6 +11,7 @@ exactly one of the two.
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EagerSink", "Wishes"]
 
+TRIES_MAX: Final = 60
+TRY_SECONDS: Final = 1.0
 EVENTS_MAX: Final = 1_000_000  # what a demodulator may make of one event
 log: Final = logging.getLogger("echoic.hub")
 _numbers: Final = itertools.count(1)
@@ -307,13 +310,36 @@ class EagerSink:
 
     def _go_over(self, former: Stage, following: Stage) -> None:
         try:
-            following.channel.endpoints.add_sink(following.sink, former.channel.endpoints)
+            following.channel.endpoints.add_sink(following.sink, former.sink)
         except EchoicError:
-            former.channel.endpoints.take_back(former.sink, following.channel.endpoints)
-            following.sink.withdraw()
-            self._last_of(following)
+            self._take_back(former, following)
             raise
-        former.sink.withdraw()
+        self._channel.when_handed_over(former.sink.withdraw)
+
+    def _take_back(self, former: Stage, following: Stage) -> None:
+        """Return to the former pair where sources have turned already; if that fails, try again for a while."""
+        try:
+            former.channel.endpoints.take_back(former.sink, following.sink)
+        except EchoicError as error:
+            log.warning("%s could not return to what it was, and tries again: %s", self.name, error)
+            again = threading.Thread(target=self._keep_trying, args=(former, following), daemon=True)
+            again.start()
+        else:
+            self._channel.when_handed_over(following.sink.withdraw)
+            self._last_of(following)
+
+    def _keep_trying(self, former: Stage, following: Stage) -> None:
+        for _ in range(TRIES_MAX):
+            time.sleep(TRY_SECONDS)
+            if self._closed:
+                return
+            try:
+                former.channel.endpoints.take_back(former.sink, following.sink)
+            except EchoicError:
+                continue
+            self._channel.when_handed_over(following.sink.withdraw)
+            self._last_of(following)
+            return
 
     def _last_of(self, stage: Stage) -> None:
         """Let a pair end when the handler has seen everything that it has made."""
@@ -331,7 +357,7 @@ class EagerSink:
             narrow=wishes.narrow,
             on_gap=wishes.on_gap,
         )
-        sink.handle, sink.trunk = self.name, self._trunk
+        sink.trunk = self._trunk
         return Stage(channel, sink, demodulation)
 
     def _ended(self) -> None:

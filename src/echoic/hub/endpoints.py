@@ -139,13 +139,13 @@ class Endpoints:
 
         return self.switchboard.do(leave)
 
-    def add_sink(self, sink: Sink, former: "Endpoints | None" = None) -> None:
+    def add_sink(self, sink: Sink, former: Sink | None = None) -> None:
         """Take part with a sink; return when every source sends to it.
 
         Args:
             sink: Whose handler is to be called.
-            former: The ends of a channel that it leaves for this one, where it has the same handle. If that fails, some
-                sources may have turned: it must be taken back there, and removed here.
+            former: A sink of another channel whose place it takes. If that fails, some sources may have turned: the
+                former one must be taken back there, and this one removed here.
 
         Raises:
             EchoicError: The manager does not know the channel, or cannot be reached, or a source refuses.
@@ -153,7 +153,7 @@ class Endpoints:
         member = self.member
         with self._lock, self.switchboard.lock:
             if former is not None:  # others here may hear this channel, of sources that have yet to turn
-                member.turns.expect(sink.handle, "" if self.sinks else self.switchboard.core.id)
+                member.turns.expect(sink.name)
                 member.withheld = not self.sinks
         with self._lock:
             self.sinks = (*self.sinks, sink)
@@ -161,12 +161,14 @@ class Endpoints:
             member.sink = self._wish()
         try:
             self._join(sink, former)
+            if former is not None:
+                sink.arrived, former.arrived = True, False
         except Exception:
             if former is None:
                 sink.discard()
             raise
 
-    def take_back(self, sink: Sink, former: "Endpoints") -> None:
+    def take_back(self, sink: Sink, former: Sink) -> None:
         """Let a sink that is still here return from a channel to which not every source could send it.
 
         Raises:
@@ -181,12 +183,11 @@ class Endpoints:
             self.switchboard.close_arrivals()
             self.member.sink = self._wish()
 
-    def _join(self, sink: Sink, former: "Endpoints | None") -> None:
-        instead = former.member.name if former is not None else ""
-        alone = former is None or all(other.handle == sink.handle for other in former.sinks)
+    def _join(self, sink: Sink, former: Sink | None) -> None:
+        instead, handle = (former.channel, former.name) if former is not None else ("", "")
 
         def join(core: Concentrator, answer: "Callable[[Message], None]") -> None:
-            core.join(self.member, "sink", answer, instead=instead, handle=sink.handle, alone=alone)
+            core.join(self.member, "sink", answer, instead=instead, handle=handle, successor=sink.name)
 
         self.switchboard.wait_for(self.member.manager, join, Joined)
 
@@ -200,7 +201,7 @@ class Endpoints:
             self.switchboard.close_arrivals()
 
         def leave(core: Concentrator) -> None:
-            member.turns.forget(sink.handle)
+            member.turns.forget(sink.name)
             member.withheld = False
             if self.sinks:  # looked at here and not before: another may have come meanwhile
                 member.sink = self._wish()
@@ -300,7 +301,7 @@ class Endpoints:
         """Return the sinks that take an event, while some of them go over to another channel, or come from one."""
         with self.switchboard.lock:
             turns = self.member.turns
-            return tuple(sink for sink in self.sinks if turns.takes(sink.handle, hub, source, first))
+            return tuple(sink for sink in self.sinks if turns.takes(sink.name, hub, source, first))
 
     def missed(self, gap: Gap) -> None:
         """Tell the sinks here about events that were not sent."""
@@ -341,7 +342,8 @@ class Endpoints:
         """Return what this hub asks of the sources: everything, if any sink wants everything."""
         rules = {sink.slow for sink in self.sinks}
         slow = rules.pop() if len(rules) == 1 else "block"
-        return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks))
+        turns = {sink.name: True for sink in self.sinks if sink.arrived}
+        return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks), turns=turns)
 
 
 def _legible(text: str) -> str:

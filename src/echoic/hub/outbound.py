@@ -427,6 +427,14 @@ class Source:
             return self._offer.context.capability()
         return self._offer.delegate(service) if self._offer.delegate is not None else None
 
+    def hand_over_all(self) -> None:
+        """Wait until sinks here have been handed all that was submitted so far, and what was derived from it."""
+        with self._lock:
+            closed = self._closed
+        if not closed:
+            with self._take_turn():
+                pass
+
     def stir(self) -> None:
         """Let modulators send what they hold back, or have made because time has passed."""
         with self._lock:

@@ -109,8 +109,8 @@ class Sink:
             match(channel_format, Format.of(declared), narrow=narrow)
         label = getattr(handler, "__name__", "") or type(handler).__name__ if handler is not None else "iterator"
         self.name: Final = f"{label.strip('<>')}#{next(_numbers)}"
-        self.handle = self.name
-        """What it has in common with a sink of another channel whose place it takes."""
+        self.arrived = False
+        """Whether it has taken the place of a sink of another channel, and all sources know."""
         self.trunk: Sink | None = None
         """The sink in whose queue its events wait, with those of others, if it has none of its own."""
         self.slow: Final = slow
@@ -194,6 +194,11 @@ class Sink:
             return None
         _, rest = arrival.batch.parts([handled, count - handled])
         return msgspec.structs.replace(arrival, batch=rest, first=arrival.first + handled)
+
+    @property
+    def channel(self) -> str:
+        """The name of the channel."""
+        return self._endpoints.member.name
 
     def discard(self) -> None:
         """Be as if it had never been, since it could not be subscribed."""
