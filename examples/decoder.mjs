@@ -422,16 +422,17 @@ export const decodeCredit = (payload) => readNumbers(payload, 0, 'II', ['channel
 /** Where in shared memory a frame lies: {position, length}. */
 export const decodePlace = (payload) => readNumbers(payload, 0, 'QQ', ['position', 'length'], true);
 
-// The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer, and
-// blocks one from integer to bytes.
-const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer';
+// The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer,
+// blocks one from integer to bytes, truths one from text to boolean, and plains one from text to what a source is told.
+const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer turns?:truths';
 const COUNTED = 'sources sinks targets events_out bytes_out events_in bytes_in missed dropped waiting_bytes';
 const DERIVED = 'sources events_in events_out bytes_in bytes_out bytes_saved busy_ns cost faults';
 const PARTS = {
   sinkHub: SINK_HUB,
   recipe: `parent:text code:text spelling?:spelling output?:bytes params?:bytes ports?:integer capacities?:capacitys
     placement?:placement parcel?:bytes identity?:bytes`,
-  step: 'name:text group:text recipe:recipe values?:bytes version?:integer port?:integer input?:bytes',
+  step: 'name:text group:text recipe:recipe values?:bytes version?:integer port?:integer input?:bytes context?:bytes',
+  steering: 'hub:text source:integer refusal?:text values?:plains',
   derivation: `name:text id:text parent:text placement:placement ${DERIVED.replaceAll(/\w+/g, '$&:integer')}
     suspended:text fault?:text`,
   entry: 'name:text id:text type?:text sources?:integer sinks?:integer parent?:text',
@@ -439,11 +440,11 @@ const PARTS = {
 };
 const MESSAGES = {
   Describe: 'name:text',
-  Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs lineage?:steps',
-  Join: 'name:text role:role hub:sinkHub lineage?:steps instead?:text handle?:text alone?:unlessNot',
+  Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs lineage?:steps context?:bytes',
+  Join: 'name:text role:role hub:sinkHub lineage?:steps instead?:text handle?:text successor?:text',
   Joined: 'sinks:sinkHubs heard?:steps turned?:texts',
   Leave: 'name:text role:role address:text',
-  Attach: 'channel:text sink:sinkHub lineage?:steps instead?:text handle?:text',
+  Attach: 'channel:text sink:sinkHub lineage?:steps instead?:text handle?:text successor?:text',
   Detach: 'channel:text address:text subscription?:integer',
   Bind: 'number:integer channel:text positions:{} since?:{} subscription?:integer',
   Gap: 'number:integer source:integer first:integer last:integer reason:text',
@@ -470,6 +471,8 @@ const MESSAGES = {
   Unwatch: 'object:text',
   Write: 'object:text number:integer token:integer fields:texts values:bytes',
   Update: 'object:text version:integer values:bytes confirmed?:integer ended?:boolean',
+  Steer: 'channel:text action:text values?:plains',
+  Steered: 'answers:steerings',
   Farewell: '',
   Done: '',
   Refused: 'kind:text reason:text',
@@ -479,6 +482,8 @@ const NONE = new Uint8Array();
 const MISSING = { ...NAMES, text: '', integer: 0n, version: -1n, boolean: false, unlessNot: true, bytes: NONE };
 const isInteger = (value) => typeof value === 'bigint';
 const isBytes = (value) => value instanceof Uint8Array;
+const isPlain = (value) => ['boolean', 'bigint', 'number', 'string'].includes(typeof value);
+const isMap = (value, key, item) => value instanceof Map && [...value].every(([a, b]) => typeof a === key && item(b));
 const TESTS = {
   text: (value) => typeof value === 'string',
   integer: isInteger,
@@ -491,8 +496,10 @@ const TESTS = {
   spelling: (value) => ['ecode', 'python', 'modulator'].includes(value),
   placement: (value) => ['source', 'sink', 'auto'].includes(value),
   capacity: (value) => value?.length === 2 && typeof value[0] === 'string' && isInteger(value[1]),
-  blocks: (value) => value instanceof Map && [...value].every(([key, block]) => isInteger(key) && isBytes(block)),
-  '{}': (value) => value instanceof Map && [...value].flat().every(isInteger),
+  blocks: (value) => isMap(value, 'bigint', isBytes),
+  '{}': (value) => isMap(value, 'bigint', isInteger),
+  truths: (value) => isMap(value, 'string', (item) => typeof item === 'boolean'),
+  plains: (value) => isMap(value, 'string', isPlain),
 };
 
 /** The object that a map stands for; missing fields have their defaults, unknown ones are left out. */
@@ -500,19 +507,25 @@ function readFields(map, fields) {
   check(map instanceof Map, 'a part of a message that is not a map');
   const read = (value, type) => {
     if (type in PARTS) return readFields(value, PARTS[type]);
-    if (type in TESTS) return check(TESTS[type](value), `a field of a message that is no ${type}`, value);
+    if (type in TESTS) {
+      check(TESTS[type](value), `a field of a message that is no ${type}`);
+      return type === 'truths' || type === 'plains' ? Object.fromEntries(value) : value;
+    }
     return arrayOf(value, 'a field of a message').map((one) => read(one, type.slice(0, -1)));
   };
   const found = {};
   for (const [, name, optional, type] of fields.matchAll(/(\w+)(\??):(\S+)/g)) {
     check(optional || map.has(name), `a message without ${name}`);
-    const missing = () => MISSING[type] ?? (type === '{}' ? new Map() : []);
+    const missing = () => MISSING[type] ?? (type in TESTS ? read(new Map(), type) : []);
     found[name] = map.has(name) ? read(map.get(name), type) : missing();
   }
   return found;
 }
 
-/** A message, {number, reply, message: {type, ...}}: integers are BigInts, `positions` and `since` Maps of them. */
+/**
+ * A message, {number, reply, message: {type, ...}}: integers are BigInts, `positions` and `since` Maps of them, `states`
+ * is a Map of bytes; maps with texts for keys are objects.
+ */
 export function decodeMessage(payload) {
   const parts = readMsgpack(payload);
   check(Array.isArray(parts) && parts.length >= 3, 'an envelope that is cut');
@@ -566,7 +579,7 @@ export function encodeNumbers(...integers) {
 export const encodeFrame = (kind, payload, channel = 0) =>
   joined([encodeNumbers(payload.length, kind, channel, 0), payload, new Uint8Array(-payload.length & 7)]);
 
-/** The msgpack of booleans, strings, binaries, arrays, objects and integers; not in its shortest form. */
+/** The msgpack of booleans, strings, binaries, arrays, objects, integers and fractions; not in its shortest form. */
 export function encodeMsgpack(value) {
   const sized = (tag, size, parts) => joined([Uint8Array.of(tag, size >> 24, size >> 16, size >> 8, size), ...parts]);
   if (typeof value === 'boolean') return Uint8Array.of(value ? 0xc3 : 0xc2);
@@ -578,6 +591,11 @@ export function encodeMsgpack(value) {
   }
   if (typeof value === 'object') {
     return sized(0xdf, Object.keys(value).length, Object.entries(value).flat().map(encodeMsgpack));
+  }
+  if (typeof value === 'number' && !Number.isInteger(value)) {
+    const fraction = new Uint8Array(9).fill(0xcb);
+    viewOf(fraction).setFloat64(1, value);
+    return fraction;
   }
   const integer = new Uint8Array(9).fill(value < 0 ? 0xd3 : 0xcf);
   viewOf(integer).setBigUint64(1, BigInt.asUintN(64, BigInt(value)));

@@ -12,7 +12,7 @@ import pytest
 
 import echoic
 from echoic.eager import Modulator, Parcel, SharedReference, SigningKey, explain, load, pack, unpack
-from echoic.eager.loading import TEXTS_MAX
+from echoic.eager.loading import CLASSES_MAX, TEXTS_MAX
 from echoic.eager.shared_object import SharedObject
 from echoic.errors import ModulatorError
 from echoic.formats import ARCHITECTURES, Format
@@ -126,8 +126,16 @@ def test_nothing_is_left_among_the_modules() -> None:
     assert set(sys.modules) == before
     cls = weakref.ref(loaded.cls)
     del loaded
+    for number in range(CLASSES_MAX):
+        load(parcel(f"{WINDOW}\nNUMBER = {number}\n"), KEY.public)
     gc.collect()
-    assert cls() is None
+    assert cls() is None, "it has made room for others"
+
+
+def test_the_same_text_of_the_same_signer_is_run_once() -> None:
+    first, second = load(parcel(WINDOW), KEY.public), load(parcel(WINDOW), KEY.public)
+    assert first.cls is second.cls
+    assert load(parcel(WINDOW), SigningKey.generate().public).cls is not first.cls
 
 
 def test_errors_show_the_line_of_the_shipped_text() -> None:

@@ -102,8 +102,8 @@ def lineage() -> tuple[Step, ...]:
     code = "def f(input, output):\n    output.price = input.price\n    return 1\n"
     second = Recipe("lab/cheap", code, "python", MEAN.descriptor, b"", 2, (("prices", 500), ("sizes", 7)), "sink")
     return (
-        Step("lab/cheap", "lab/cheap", first, STEP.pack(70), 5, 0, b"\x94\x01"),
-        Step("lab/means.1", "lab/means", second, b"", 0, 1, b"\x94\x01"),
+        Step("lab/cheap", "lab/cheap", first, STEP.pack(70), 5, 0, b"\x94\x01", b"\x94\x02"),
+        Step("lab/means.1", "lab/means", second, b"", 0, 1, b"\x94\x01", b"\x94\x02"),
     )
 
 
@@ -113,7 +113,7 @@ def derived_messages() -> Iterator[tuple[int, bool, Message]]:
     counts = DerivationCounts(
         "lab/means", id, "lab/cheap", "source", 1, 2, 3, 4, 5, 2**33, 7, 8, 9, "9 events have faulted", "by zero"
     )
-    yield 10, True, messages.Described("lab/means.1", MEAN.descriptor, ["127.0.0.1:7401"], [sink], steps)
+    yield 10, True, messages.Described("lab/means.1", MEAN.descriptor, ["127.0.0.1:7401"], [sink], steps, b"\x94\x02")
     yield 11, False, messages.Join("lab/means.1", "sink", sink, steps)
     yield 11, True, messages.Joined([sink], steps)
     yield 12, False, messages.Attach(id, sink, steps)
@@ -151,6 +151,10 @@ def malformed_steps() -> Iterator[tuple[str, bytes]]:
     yield "a capacity without a number", derive(capacities=[["prices"]])
     yield "a capacity of three", derive(capacities=[["prices", 1, 2]])
     yield "a step without a recipe", envelope("Derive", step={"name": "", "group": ""})
+    yield (
+        "a context that is a text",
+        envelope("Derive", step={"name": "", "group": "", "recipe": recipe, "context": "c"}),
+    )
 
 
 def malformed_orders() -> Iterator[tuple[str, bytes]]:

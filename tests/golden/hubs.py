@@ -20,6 +20,7 @@ from echoic.channels import (
     SinkHub,
     messages,
 )
+from echoic.channels.actions import Steering
 from echoic.channels.arrivals import RUN, RUNS_HEAD
 from echoic.channels.concentrator import CREDIT
 from echoic.channels.express import encode_reply
@@ -64,7 +65,14 @@ ID = ChannelId("127.0.0.1:7401", "lab/ticks")
 OTHER_ID = ChannelId("127.0.0.1:7401", "lab/more")
 MANAGER = Hello(name="manager", hub="00000000000000aa", address="127.0.0.1:7401")
 SINK = Hello(name="sink", hub="00000000000000bb", address="127.0.0.1:7402")
-PLOTTER = SinkHub("127.0.0.1:7402", "drop_oldest", ("printer", "plotter"), SINK.hub, 3)
+PLOTTER = SinkHub(
+    "127.0.0.1:7402",
+    "drop_oldest",
+    ("printer#1", "plotter#2", "plotter#3"),
+    SINK.hub,
+    3,
+    {"plotter#2": True, "plotter#3": False},
+)
 OBJECT = "127.0.0.1:7401/shared/1-00112233445566778899aabbccddeeff"
 HELLO_KEYS = ("version", "minor", "features", "payload_bytes_max", "name", "hub", "address")
 
@@ -72,7 +80,7 @@ HELLO_KEYS = ("version", "minor", "features", "payload_bytes_max", "name", "hub"
 def plain(value: object) -> object:
     """Return a value as the vectors spell it: integers as strings, since keys and 64 bits would suffer otherwise."""
     match value:
-        case bool() | str() | None:
+        case bool() | str() | float() | None:
             return value
         case int():
             return str(value)
@@ -271,7 +279,7 @@ def every_message() -> Iterator[tuple[int, bool, Message]]:
     """Yield a message of each type, but for those about derived channels, as a request, reply or notice."""
     sink, id = PLOTTER, str(ID)
     yield 1, False, messages.Describe("lab/ticks")
-    yield 1, True, messages.Described("lab/ticks", b"\x94\x01", ["127.0.0.1:7401"], [sink])
+    yield 1, True, messages.Described("lab/ticks", b"\x94\x01", ["127.0.0.1:7401"], [sink], (), b"\x94\x01")
     yield 2, False, messages.Join("lab/ticks", "sink", sink)
     yield 2, True, messages.Joined([sink])
     yield 3, False, messages.Leave("lab/ticks", "source", "127.0.0.1:7402")
@@ -295,6 +303,10 @@ def every_message() -> Iterator[tuple[int, bool, Message]]:
     yield 11, True, messages.Update(OBJECT, 5, b"\x06\0\0\0\0\0\0\0", 12)
     yield 0, False, messages.Update(OBJECT, 5, b"", 12, ended=True)
     yield 12, False, messages.Unwatch(OBJECT)
+    yield 13, False, messages.Steer("lab/ticks", "tune", {"rate": 0.5, "count": -7, "mode": "fast", "loud": False})
+    yield 14, False, messages.Steer(id, "stop")
+    steered = Steering(MANAGER.address, SOURCE, "", {"rate": 0.25, "count": 2**40}), Steering("127.0.0.1:7403", 0, "no")
+    yield 13, True, messages.Steered(steered)
     yield 0, False, messages.Farewell()
     yield 3, True, messages.Done()
     yield 8, True, messages.Refused("ChannelNotFoundError", "channel `lab/ticks` not found")
@@ -353,6 +365,16 @@ def malformed_hubs(batch: Batch) -> list[Vector]:
             message(
                 1, False, {"type": "Write", "object": OBJECT, "number": 1, "token": 2, "fields": [7], "values": b""}
             ),
+        ),
+        (
+            FrameKind.CONTROL,
+            "a request to sources with a list among its values",
+            message(1, False, {"type": "Steer", "channel": "c", "action": "tune", "values": {"rate": [1]}}),
+        ),
+        (
+            FrameKind.CONTROL,
+            "an answer of a source that names none",
+            message(1, True, {"type": "Steered", "answers": [{"hub": "127.0.0.1:7401"}]}),
         ),
         (FrameKind.CONTROL, "bytes behind the envelope", message(1, False, {"type": "Browse"}) + b"\0"),
     ]

@@ -1,8 +1,9 @@
 """The part of the golden vectors that is about modulators: parcels, and a sink that goes over to another channel.
 
 In the conversation the acceptor manages a channel and has its source; the dialler hears all of it, then ships a
-modulator and goes over to what that makes of the events, and back again. The keys are drawn from nothing, so that the
-signatures are the same every time.
+modulator and goes over to what that makes of the events, and back again. Then it does the same with a channel that has
+no source yet; when one comes, it learns from the manager's book that the sink has gone over. The keys are drawn from
+nothing, so that the signatures are the same every time.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ from tests.golden import hubs
 
 __all__ = ["malformed_messages", "malformed_parcels", "modulator_messages", "parcel_vectors", "turning_conversation"]
 
-HANDLE: Final = "printer#eager1"
+HANDLE: Final = "printer#1"
+SUCCESSOR: Final = "printer#2"
 TEXT: Final = """from __future__ import annotations
 from echoic import Modulator
 
@@ -115,57 +117,74 @@ def malformed_parcels() -> list[hubs.Vector]:
     ]
 
 
-def recipe() -> Recipe:
+def recipe(parent: str = "lab/ticks") -> Recipe:
     """Return what the conversation derives."""
-    parcel = below()
+    parcel = below(parent)
     told = identity(parcel, msgspec.msgpack.encode([5]))
     return Recipe(parcel.parent, "", "modulator", parcel=sign(parcel, key()), identity=told)
 
 
 class TurningConversation(hubs.Conversation):
-    """Two hubs, one of which ships a modulator, and lets its sink go over to it and back."""
+    """Two hubs, one of which ships modulators, and lets its sinks go over to them and back."""
 
     def run(self) -> list[tuple[str, str, bytes]]:
-        """Let one hear everything, then what a modulator passes, then everything again; return who said what."""
+        """Let one hear everything, then what a modulator passes, then everything again; return who said what.
+
+        Of another channel it hears what a modulator passes before there is a source.
+        """
         self._greet()
-        manager, other, format = self._manager, self._other, self._batch.format
-        manager.manager.directory.create(hubs.ID.name, format)
-        parent = manager.open(hubs.ID, format)
-        parent.sources[hubs.SOURCE] = 0
-        manager.join(parent, "source", hubs.ignore)
-        heard = self._hear(hubs.ID, ())
-        self._submit(parent)
+        for id in (hubs.ID, hubs.OTHER_ID):
+            self._manager.manager.directory.create(id.name, self._batch.format)
+        parent = self._source(hubs.ID, hubs.SOURCE)
+        heard = self._hear(hubs.ID, (), HANDLE)
+        self._submit(parent, hubs.SOURCE)
+        passed = self._ship(heard, SUCCESSOR)
+        self._submit(parent, hubs.SOURCE)
+        self._hear(hubs.ID, (), "printer#3", passed)
+        self._submit(parent, hubs.SOURCE)
+        self._ship(self._hear(hubs.OTHER_ID, (), "printer#4"), "printer#5")
+        self._submit(self._source(hubs.OTHER_ID, hubs.OTHER_SOURCE), hubs.OTHER_SOURCE)
+        return self._said
+
+    def _source(self, id: ChannelId, source: int) -> Member:
+        """Take part in a channel with a source."""
+        parent = self._manager.open(id, self._batch.format)
+        parent.sources[source] = 0
+        self._manager.join(parent, "source", hubs.ignore)
+        self._carry()
+        return parent
+
+    def _ship(self, heard: Member, name: str) -> Member:
+        """Leave a channel for what a modulator makes of it."""
         replies: list[Message] = []
-        other.ask(hubs.MANAGER.address, messages.Derive(Step("", "", recipe())), replies.append)
+        order = messages.Derive(Step("", "", recipe(heard.name)))
+        self._other.ask(hubs.MANAGER.address, order, replies.append)
         self._carry()
         (reply,) = replies
         assert isinstance(reply, messages.DerivedAs)
-        passed = self._hear(ChannelId(hubs.MANAGER.address, reply.steps[0].name), reply.steps, heard)
-        self._submit(parent)
-        self._hear(hubs.ID, (), passed)
-        self._submit(parent)
-        return self._said
+        return self._hear(ChannelId(hubs.MANAGER.address, reply.steps[0].name), reply.steps, name, heard)
 
-    def _hear(self, id: ChannelId, lineage: tuple[Step, ...], former: Member | None = None) -> Member:
+    def _hear(self, id: ChannelId, lineage: tuple[Step, ...], name: str, former: Member | None = None) -> Member:
         """Subscribe to a channel, and leave another one for it."""
         other = self._other
         member = other.open(id, self._batch.format)
-        member.lineage, member.sink = lineage, SinkHub(hubs.SINK.address, "block", ("printer",))
-        if former is None:
+        member.lineage, member.sink = lineage, SinkHub(hubs.SINK.address, "block", (name,))
+        if former is None or former.sink is None:
             other.join(member, "sink", hubs.ignore)
-        else:
-            member.turns.expect(HANDLE)
-            other.join(member, "sink", hubs.ignore, instead=former.name, handle=HANDLE)
-        self._carry()
-        if former is not None:
-            other.leave(former, "sink")
-            former.turns.forget(HANDLE)
             self._carry()
+            return member
+        (handle,) = former.sink.sinks
+        member.turns.expect(name)
+        other.join(member, "sink", hubs.ignore, instead=former.name, handle=handle, successor=name)
+        self._carry()
+        other.leave(former, "sink")
+        former.turns.forget(handle)
+        self._carry()
         return member
 
-    def _submit(self, parent: Member) -> None:
-        shares = derive(parent, hubs.SOURCE, self._batch, lambda: 0)
-        self._manager.submit(parent, hubs.SOURCE, self._batch)
+    def _submit(self, parent: Member, source: int) -> None:
+        shares = derive(parent, source, self._batch, lambda: 0)
+        self._manager.submit(parent, source, self._batch)
         for share in shares:
             send_share(self._manager, share)
         self._carry()
@@ -198,10 +217,10 @@ def turning_conversation(batch: Batch, events: hubs.Events) -> list[hubs.Vector]
 def modulator_messages() -> Iterator[tuple[int, bool, Message]]:
     """Yield the messages of sinks that go over, with all fields set."""
     id, sink = "echoic://127.0.0.1:7401/lab/few", hubs.PLOTTER
-    step = Step("lab/few", "lab/few", recipe(), input=b"\x94\x01")
-    yield 19, False, messages.Join("lab/few", "sink", sink, (step,), "lab/ticks", HANDLE, alone=False)
+    step = Step("lab/few", "lab/few", recipe(), input=b"\x94\x01", context=b"\x94\x01")
+    yield 19, False, messages.Join("lab/few", "sink", sink, (step,), "lab/ticks", HANDLE, SUCCESSOR)
     yield 19, True, messages.Joined([], (), (hubs.MANAGER.hub,))
-    yield 20, False, messages.Attach(id, sink, (step,), str(hubs.ID), HANDLE)
+    yield 20, False, messages.Attach(id, sink, (step,), str(hubs.ID), HANDLE, SUCCESSOR)
     yield 20, True, messages.Turned(hubs.MANAGER.hub)
     yield 0, False, messages.Turn(7, HANDLE, {hubs.SOURCE: 2**40, hubs.OTHER_SOURCE: 0}, taken=True)
 
@@ -214,10 +233,15 @@ def malformed_messages() -> list[hubs.Vector]:
         return {"why": why, "kind": int(FrameKind.CONTROL), "payload": payload.hex()}
 
     derived = {"parent": "lab/ticks", "code": "", "spelling": "modulator", "parcel": "signed"}
+    sink = {"address": "127.0.0.1:7402", "turns": {HANDLE: 1}}
     return [
         said("a parcel that is a text", "Derive", step={"name": "", "group": "", "recipe": derived}),
         said("a turn without a handle", "Turn", number=1, positions={}),
         said("a turn of a source that is a text", "Turn", number=1, handle=HANDLE, positions={"7": 1}),
         said("a turn that is neither taken nor not", "Turn", number=1, handle=HANDLE, positions={}, taken=0),
         said("a hub that is a number", "Turned", hub=7),
+        said("a sink that has neither come nor left", "Attach", channel=str(hubs.ID), sink=sink),
+        said(
+            "a successor that is a number", "Join", name="lab/ticks", role="sink", hub={"address": "a:1"}, successor=2
+        ),
     ]

@@ -128,9 +128,16 @@ def test_peers_that_know_nothing_of_derived_channels_are_understood() -> None:
         if frame.kind is not FrameKind.CONTROL:
             return frame
         number, reply, fields = msgspec.msgpack.decode(frame.payload, strict=False)
-        for name in ("lineage", "heard", "derivations", "parent", "instead", "handle", "alone", "turned"):
-            fields.pop(name, None)
-        return Frame(frame.kind, frame.channel, memoryview(msgspec.msgpack.encode([number, reply, fields])))
+        spoken = elder(fields)
+        return Frame(frame.kind, frame.channel, memoryview(msgspec.msgpack.encode([number, reply, spoken])))
+
+    def elder(part: object) -> object:
+        if isinstance(part, list):
+            return [elder(one) for one in part]
+        return {key: elder(one) for key, one in part.items() if key not in later} if isinstance(part, dict) else part
+
+    later = {"lineage", "heard", "derivations", "parent", "context"}
+    later |= {"instead", "handle", "successor", "turned", "turns"}
 
     class Elders(hubs.Conversation):
         def _say(self, by: str, data: bytes) -> list[Frame]:

@@ -93,8 +93,12 @@ class Modulation(Derivation):
     def stir(self, source: int, now_ns: int) -> Iterator[Share]:
         """Yield what a modulator sends although nothing was submitted: time has passed, or there is room again."""
         runner, instance = self.runner, self.instances.get(source)
-        if runner is None or instance is None or self.suspended or source in self._refused:
+        if runner is None or self.suspended or source in self._refused:
             return
+        if instance is None:
+            if not runner.period_ns:
+                return
+            instance = self.instance(source)  # it may have something to send before anything is submitted
         over = bool(runner.period_ns) and now_ns >= self._due_ns.setdefault(source, now_ns + runner.period_ns)
         if over:
             self._due_ns[source] = now_ns + runner.period_ns
@@ -183,12 +187,12 @@ def stir(
     """
     shares: list[Share] = []
     for derivation in member.derivations:
-        instance = derivation.instances.get(source)
-        if instance is None:
-            continue
         if isinstance(derivation, Modulation):
             for share in derivation.drained(source) if last else derivation.stir(source, now_ns):
                 shares += [share, *derive(share)]
+        instance = derivation.instances.get(source)
+        if instance is None:
+            continue
         for outlet in list(derivation.outlets.values()):
             if outlet.derivations:
                 shares += stir(outlet, instance.source, now_ns, derive, last=last)

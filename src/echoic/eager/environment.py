@@ -55,6 +55,7 @@ class Environment:
         self._name = parcel.class_name
         self._seconds = limits.seconds
         self._services = services
+        self._granted: dict[int, Services] = {}
         self._stopped = ""
         self._loaded: Loaded = watchdog.guard(lambda: load(parcel, key), limits.load_seconds, f"`{self._name}`")
         self._shared: Mapping[str, SharedObject] = {
@@ -81,8 +82,11 @@ class Environment:
         """Do what `Runner.work` says.
 
         Raises:
+            RefusedError: A service that it requires is not granted for a source that has come later.
             ModulatorError: It was stopped, or cannot go on.
         """
+        if source not in self._granted:
+            self._granted[source] = self._services(source)
         return self._guarded(lambda: self._copies.work(source, batch, period=period, ready=ready))
 
     def drain(self, source: int) -> Worked:
@@ -96,6 +100,7 @@ class Environment:
     def forget(self, source: int) -> None:
         """End the copy of a source that has ended."""
         self._copies.forget(source)
+        self._granted.pop(source, None)
 
     def close(self) -> None:
         """End all of them."""
@@ -116,5 +121,5 @@ class Environment:
 
     def _make(self, source: int) -> Modulator:
         made = self._loaded.make(self._shared)
-        made.services = self._services(source)
+        made.services = self._granted[source]
         return made

@@ -4,7 +4,9 @@ Whoever calls `load` has found the signer of the parcel in a list, and has decid
 process*: here nothing is confined. "Restricted Python" is not offered, because it restricts nobody who means it (threat
 model, code ladder L2); strangers' parcels are loaded in a process that has nothing to lose (`sandbox`).
 
-The text is run in a module of its own that is nobody else's: two parcels with a class of the same name do not meet.
+The text is run in a module of its own: two parcels with a class of the same name do not meet, unless the same person
+has signed the same text, of which only the state differs. Those have one class in common, as in the paper, where a
+class loader has it; so what is to be a modulator's own belongs into its attributes.
 While it runs, the module can be found by its name, which is how Python reads annotations; then it is forgotten, and
 lives as long as the class does. The lines are given to `linecache`, so a traceback shows the shipped text,
 
@@ -23,7 +25,7 @@ import typing
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Final
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "explain", "load"]
 
 TEXTS_MAX: Final = 256
+CLASSES_MAX: Final = 64
 PREFIX: Final = "<modulator "
 SAID_CHARACTERS_MAX: Final = 500
 
@@ -48,6 +51,10 @@ _numbers: Final = itertools.count(1)
 
 _texts: Final[OrderedDict[str, None]] = OrderedDict()
 """The names of the texts that `linecache` was given; the one that was used longest ago makes room."""
+
+
+_classes: "Final[OrderedDict[tuple[str, str, str, bytes], Loaded]]" = OrderedDict()
+"""What was loaded last, so that another state for the same text costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,9 @@ def load(parcel: Parcel, key: str) -> Loaded:
     Raises:
         ModulatorError: The text fails, or does not define what the parcel says.
     """
+    known = _cached(parcel, key)
+    if known is not None:
+        return known
     name = _text_name(parcel, key)
     module = ModuleType(f"echoic_shipped_{next(_numbers)}")
     _remember(name, parcel.text)
@@ -93,11 +103,29 @@ def load(parcel: Parcel, key: str) -> Loaded:
         with _findable(module):
             exec(_compiled(parcel.text, name), module.__dict__)  # noqa: S102 - what this module is for; the signer was checked
             _resolve_annotations(module)
-            return _loaded(parcel, module)
+            return _remembered(_loaded(parcel, module), key)
     except (ModulatorError, KeyboardInterrupt):
         raise
     except BaseException as error:  # foreign text may raise anything
         raise ModulatorError(f"the text of `{parcel.class_name}` cannot be run: {explain(error)}") from error
+
+
+def _cached(parcel: Parcel, key: str) -> Loaded | None:
+    """Return a class that was loaded before from the same text of the same signer, with another state."""
+    known = _classes.get((key, parcel.class_name, parcel.text, parcel.output))
+    if known is None:
+        return None
+    named = {each.attribute: each.class_name for each in parcel.shared}
+    wanted = {name: cls.__name__ for name, cls in known.shared_classes.items()}
+    return replace(known, parcel=parcel) if named == wanted else None
+
+
+def _remembered(loaded: Loaded, key: str) -> Loaded:
+    parcel = loaded.parcel
+    _classes[key, parcel.class_name, parcel.text, parcel.output] = loaded
+    while len(_classes) > CLASSES_MAX:
+        _classes.popitem(last=False)
+    return loaded
 
 
 @lru_cache(maxsize=64)

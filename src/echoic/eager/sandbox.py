@@ -124,6 +124,7 @@ class Sandbox:
         """Do what `Runner.work` says.
 
         Raises:
+            RefusedError: A service that it requires is not granted for a source that has come later.
             ModulatorError: It was stopped, or cannot go on.
         """
         return self._do(source, batch, period=period, ready=ready, drain=False)
@@ -178,6 +179,8 @@ class Sandbox:
             if self._stopped or self._busy:
                 reason = self._stopped or "a service that it calls has called it"
                 raise ModulatorError(f"`{self._parcel.class_name}` is not asked: {reason}")
+            if source not in self._services and not drain:
+                self._services[source] = self._give(source)
             self._busy = True
             try:
                 return self._asked(source, batch, period=period, ready=ready, drain=drain)
@@ -191,8 +194,6 @@ class Sandbox:
                 self._busy = False
 
     def _asked(self, source: int, batch: Batch | None, *, period: bool, ready: bool, drain: bool) -> Worked:
-        if source not in self._services and not drain:
-            self._services[source] = self._give(source)
         if batch is not None and batch.format.token != self._input.token:
             batch = batch.to(self._input)
         cell = self._cell

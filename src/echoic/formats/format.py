@@ -18,7 +18,7 @@ dtype, field table) is computed once and kept.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import FormatError, MalformedFormatError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Format", "reads_types"]
+
+KNOWN_MAX: Final = 256
+KNOWN_BYTES_MAX: Final = 4096  # a peer may describe many types, and none that takes long is kept for it
 
 TypeReader = Callable[[object], "Format | None"]
 _readers: Final[list[TypeReader]] = []
@@ -124,14 +127,7 @@ class Format:
             MalformedFormatError: The bytes are not a canonical descriptor of a record.
             LimitExceededError: They are longer than `DESCRIPTOR_BYTES_MAX`.
         """
-        description = descriptor.decode(data)
-        try:
-            found = _build(description)
-        except FormatError as error:
-            raise MalformedFormatError(f"{error}, in a descriptor of {len(data)} bytes") from error
-        if found.descriptor != data:
-            raise MalformedFormatError(f"a descriptor of {len(data)} bytes is not canonical - at `{found.name}`")
-        return found
+        return _known(bytes(data)) if len(data) <= KNOWN_BYTES_MAX else _read(data)
 
     def on(self, architecture: Architecture) -> "Format":
         """Return the same type as another machine lays it out.
@@ -139,7 +135,15 @@ class Format:
         Raises:
             FormatError: It cannot be laid out there, such as bytes where slots are C pointers.
         """
-        return Format.place(self.name, self.fields, architecture)
+        known = self._placed.get(architecture)
+        if known is None:
+            known = self._placed[architecture] = Format.place(self.name, self.fields, architecture)
+        return known
+
+    @cached_property
+    def _placed(self) -> dict[Architecture, "Format"]:
+        """The same type on machines for which it was asked; there are few kinds of them."""
+        return {}
 
     @cached_property
     def descriptor(self) -> bytes:
@@ -259,6 +263,21 @@ class Format:
 
     def __repr__(self) -> str:
         return f"<Format {self.name}: {self.size} bytes, {self.byte_order}-endian, token {self.token:016x}>"
+
+
+def _read(data: bytes) -> Format:
+    """Return the format that a descriptor describes."""
+    description = descriptor.decode(data)
+    try:
+        found = _build(description)
+    except FormatError as error:
+        raise MalformedFormatError(f"{error}, in a descriptor of {len(data)} bytes") from error
+    if found.descriptor != data:
+        raise MalformedFormatError(f"a descriptor of {len(data)} bytes is not canonical - at `{found.name}`")
+    return found
+
+
+_known: Final = lru_cache(maxsize=KNOWN_MAX)(_read)
 
 
 def _build(description: descriptor.Description) -> Format:

@@ -28,8 +28,8 @@ class Opener(Protocol):
     def derived(self, parent: "Channel", step: Step, terms: Terms) -> "Channel":
         """Return a channel that is derived from another."""
 
-    def modulated(self, parent: "Channel", modulator: Modulator, *, share: bool) -> Step:
-        """Have the derived channel of a modulator entered."""
+    def modulated(self, parent: "Channel", modulator: Modulator, *, share: bool) -> tuple[Step, bool]:
+        """Have the derived channel of a modulator entered, or find that of an equal one; tell whether it is such."""
 
     def share(self, shared: SharedObject) -> object:
         """Make this hub the place of a shared object's master copy, unless it has one already."""
@@ -38,7 +38,18 @@ class Opener(Protocol):
 class Channel:
     """An event channel: sources submit, sinks are told. Made by `Hub.create` and `Hub.open`."""
 
-    __slots__ = ("_copy", "_declared", "_flusher", "_opener", "_params", "endpoints", "id", "name", "sources")
+    __slots__ = (
+        "_copy",
+        "_declared",
+        "_flusher",
+        "_opener",
+        "_params",
+        "endpoints",
+        "foreign",
+        "id",
+        "name",
+        "sources",
+    )
 
     def __init__(
         self,
@@ -57,6 +68,8 @@ class Channel:
         self._opener = opener
         self._params: Parameters | None = None
         self._copy: SharedObject | None = None
+        self.foreign = False
+        """Whether it is that of an equal modulator, which somebody else may have signed."""
 
     @property
     def format(self) -> Format | None:
@@ -201,14 +214,15 @@ class Channel:
         """
         if isinstance(modulator, EcodeModulator):
             return self._derive_bound(modulator, share, on_trouble)
-        step = self._opener.modulated(self, modulator, share=share)
+        step, foreign = self._opener.modulated(self, modulator, share=share)
         made = self._opener.derived(self, step, Terms(modulator.output, share=share))
+        made.foreign = foreign
         made.tend(on_trouble=on_trouble)
         return made
 
-    def modulate_for(self, modulator: Modulator | None, wishes: Wishes, *, share: bool = True) -> "Channel":
+    def modulate_for(self, modulator: Modulator | None, *, share: bool = True) -> "Channel":
         """Return the channel that an eager handler subscribes to: this one, if nothing is to run inside the sources."""
-        return self if modulator is None else self.modulate(modulator, share=share, on_trouble=wishes.on_trouble)
+        return self if modulator is None else self.modulate(modulator, share=share)
 
     def _derive_bound(
         self, modulator: EcodeModulator, share: bool, on_trouble: Callable[[Trouble], object] | None
@@ -404,7 +418,7 @@ class Channel:
         if lineage and lineage[-1].recipe.params:
             self._params = Parameters(ends.switchboard, ChannelId.parse(self.id), lineage[-1], params)
         if on_trouble is not None:
-            ends.listeners = (*ends.listeners, on_trouble)
+            ends.listen(on_trouble)
 
     def statistics(self) -> ChannelCounts:
         """Return what went through the channel in this hub."""

@@ -2,7 +2,7 @@
 
 A peer can ask for as many derivations as it likes, and change its mind while they are compiled. So they wait for each
 other, those that were removed meanwhile are passed over, and better code for what takes long (`Workshop.refine`) is
-made when nobody waits. The thread ends when there is nothing left to do.
+made when nobody waits. The thread ends when there was nothing to do for a while.
 """
 
 import logging
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Compiler"]
 
+IDLE_SECONDS: Final = 0.5
 log: Final = logging.getLogger("echoic.hub")
 
 
@@ -31,12 +32,14 @@ class Compiler:
         self._unrefined: list[Derivation] = []
         self._running = False
         self._lock = threading.Lock()
+        self._asked = threading.Event()
 
     def add(self, derivation: Derivation) -> Callable[[], None] | None:
         """Have a derivation compiled; return what starts the thread, None if it runs already."""
         with self._lock:
             self._waiting.append(derivation)
             if self._running:
+                self._asked.set()
                 return None
             self._running = True
         return threading.Thread(target=self._run, name="echoic-compile", daemon=True).start
@@ -53,12 +56,12 @@ class Compiler:
         """Compile the code of one derivation, or make that of one better; tell whether there was any."""
         with self._lock:
             derivation = self._waiting.popleft() if self._waiting else None
-            self._running = bool(derivation or self._unrefined) and not self._switchboard.closed
-            if not self._running:
-                return False
-        if derivation is None:
+            self._asked.clear()
+        if derivation is None and self._unrefined:
             _refine(self._unrefined.pop())
             return True
+        if derivation is None:
+            return self._is_asked_again()
         built = self._switchboard.prepare(derivation) if isinstance(derivation, Modulation) else build(derivation)
         self._switchboard.do(lambda core: compiled(core, derivation, built))
         if isinstance(built, Workshop) and built.heavy:
@@ -67,6 +70,14 @@ class Compiler:
                 derivation,
             ]  # without removed ones
         return True
+
+    def _is_asked_again(self) -> bool:
+        """Wait a while for further work; tell whether there is any."""
+        if not self._switchboard.closed and self._asked.wait(IDLE_SECONDS):
+            return True
+        with self._lock:
+            self._running = bool(self._waiting) and not self._switchboard.closed
+            return self._running
 
 
 def _refine(derivation: Derivation) -> None:

@@ -115,8 +115,8 @@ def modulate_step(
     key: SigningKey,
     *,
     share: bool,
-) -> Step:
-    """Pack a modulator, and have the parent's manager enter its derived channel.
+) -> tuple[Step, bool]:
+    """Pack a modulator, and have the parent's manager enter its derived channel; tell whether it is of somebody else.
 
     Raises:
         LocalError: It cannot be shipped.
@@ -134,7 +134,7 @@ def modulate_step(
             raise RefusedError(f"the manager has entered {len(steps)} channels, expected 1")
         found = steps[0].recipe.parcel
         if found == parcel or (sharing and may_stand_for(found, parcel)):
-            return steps[0]
+            return steps[0], found != parcel
     raise RefusedError("the manager has entered the modulator of somebody else")
 
 

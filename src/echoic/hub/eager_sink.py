@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
 
 from echoic.channels import Gap, Trouble
-from echoic.eager import Demodulator, EcodeModulator, Intercepts, Modulator
+from echoic.eager import Demodulator, Intercepts, Modulator
 from echoic.errors import EchoicError, LocalError, RefusedError
 from echoic.formats import event, uint8
 from echoic.hub.sink import Arrival, Handler, Sink, SinkStatistics, check_slow
@@ -134,16 +134,24 @@ class Demodulation:
 class Stage:
     """One pair at work: the derived channel of a modulator, the sink there, the demodulator before the handler."""
 
-    __slots__ = ("channel", "demodulation", "sink")
+    __slots__ = ("_stop", "channel", "demodulation", "sink")
 
-    def __init__(self, channel: "Channel", sink: Sink, demodulation: Demodulation) -> None:
+    def __init__(self, channel: "Channel", sink: Sink, demodulation: Demodulation, wishes: Wishes) -> None:
         self.channel: Final = channel
         self.sink: Final = sink
         self.demodulation: Final = demodulation
+        told = wishes.on_trouble
+        self._stop: Callable[[], None] = channel.endpoints.listen(told) if told is not None else lambda: None
+
+    def end(self) -> None:
+        """Follow nothing any more."""
+        self._stop()
+        self.demodulation.abandon()
+        self.channel.unfollow()
 
     def run(self, _: Batch) -> str:
         """Hand over what the demodulator has kept, in its place among the events; return what went wrong."""
-        self.channel.unfollow()
+        self.end()
         try:
             self.demodulation.end()
         except Exception as error:  # noqa: BLE001 - as for every event that a handler fails at
@@ -268,21 +276,18 @@ class EagerSink:
         with self._lock:
             if self._closed:
                 raise LocalError("the subscription was closed")
-            former = self._stage
+            former, wanted = self._stage, self._channel.modulate_for(modulator)
             try:
-                following = self._following(former, modulator, demodulator, share=True)
-            except RefusedError:  # perhaps it was that of somebody else, which is equal
-                if modulator is None or isinstance(modulator, EcodeModulator):
+                following = self._following(former, wanted, demodulator)
+            except RefusedError:
+                if modulator is None or not wanted.foreign:
                     raise
-                following = self._following(former, modulator, demodulator, share=False)
+                following = self._following(former, self._channel.modulate_for(modulator, share=False), demodulator)
             self._stage, self.modulator = following, modulator
             self._last_of(former)
 
-    def _following(
-        self, former: Stage, modulator: Modulator | None, demodulator: Demodulator | None, *, share: bool
-    ) -> Stage:
+    def _following(self, former: Stage, wanted: "Channel", demodulator: Demodulator | None) -> Stage:
         """Go over to another pair."""
-        wanted = self._channel.modulate_for(modulator, self._wishes, share=share)
         following = self._staged(wanted, demodulator)
         if wanted.endpoints is former.channel.endpoints:
             wanted.endpoints.replace_sink(former.sink, following.sink)
@@ -292,19 +297,20 @@ class EagerSink:
 
     def _first(self, modulator: Modulator | None, demodulator: Demodulator | None) -> Stage:
         """Subscribe; if sources refuse an equal modulator that somebody else has signed, with one's own."""
+        wanted = self._channel.modulate_for(modulator)
         try:
-            return self._subscribed(modulator, demodulator, share=True)
+            return self._subscribed(wanted, demodulator)
         except RefusedError:
-            if modulator is None or isinstance(modulator, EcodeModulator):
+            if modulator is None or not wanted.foreign:
                 raise
-            return self._subscribed(modulator, demodulator, share=False)
+            return self._subscribed(self._channel.modulate_for(modulator, share=False), demodulator)
 
-    def _subscribed(self, modulator: Modulator | None, demodulator: Demodulator | None, *, share: bool) -> Stage:
-        stage = self._staged(self._channel.modulate_for(modulator, self._wishes, share=share), demodulator)
+    def _subscribed(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
+        stage = self._staged(channel, demodulator)
         try:
             stage.channel.endpoints.add_sink(stage.sink)
         except EchoicError:
-            stage.demodulation.abandon()
+            stage.end()
             raise
         return stage
 
@@ -358,14 +364,13 @@ class EagerSink:
             on_gap=wishes.on_gap,
         )
         sink.trunk = self._trunk
-        return Stage(channel, sink, demodulation)
+        return Stage(channel, sink, demodulation, wishes)
 
     def _ended(self) -> None:
         """Take no more part: the trunk was closed, here, by the hub, or because the handler does not keep up."""
         self._closed = True
         self._stage.sink.withdraw()
-        self._stage.demodulation.abandon()
-        self._stage.channel.unfollow()
+        self._stage.end()
 
     def statistics(self) -> SinkStatistics:
         """Return what the handler has seen since the last reset."""

@@ -71,6 +71,18 @@ class Pending:
         return self._finish.acquire(timeout=max(seconds, 0))
 
 
+class Listener:
+    """Somebody who is told of trouble: one for each time that he asked for it."""
+
+    __slots__ = ("_act",)
+
+    def __init__(self, act: "Callable[[Trouble], object]") -> None:
+        self._act = act
+
+    def __call__(self, trouble: Trouble) -> None:
+        self._act(trouble)
+
+
 class Endpoints:
     """Sources and sinks of one channel here."""
 
@@ -312,6 +324,16 @@ class Endpoints:
         """Tell the sinks here that they are sent no more."""
         for sink in self.sinks:
             sink.end(reason)
+
+    def listen(self, listener: "Callable[[Trouble], object]") -> "Callable[[], None]":
+        """Tell somebody of trouble with the derivation of this channel, until what is returned is called."""
+        entry = Listener(listener)
+        self.listeners = (*self.listeners, entry)
+
+        def stop() -> None:
+            self.listeners = tuple(one for one in self.listeners if one is not entry)
+
+        return stop
 
     def troubled(self, trouble: Trouble) -> None:
         """Tell those who derived the channel here what is wrong, unless somebody tells it without end."""

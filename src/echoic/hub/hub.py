@@ -238,8 +238,11 @@ class Hub:
         """
         return self._switchboard.shared_objects.copy(reference, cls)
 
-    def modulated(self, parent: Channel, modulator: Modulator, *, share: bool) -> Step:
-        """Have the derived channel of a modulator entered; its shared objects have their master copies here."""
+    def modulated(self, parent: Channel, modulator: Modulator, *, share: bool) -> tuple[Step, bool]:
+        """Have the derived channel of a modulator entered, or find that of an equal one; tell whether it is such.
+
+        Its shared objects have their master copies here.
+        """
         for shared in modulator.shared_objects():
             if not shared.id:
                 self.share(shared)

@@ -12,7 +12,7 @@ source is 0, 1, 2, ... whatever it was reset to and however often:
 from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -31,13 +31,11 @@ from echoic.channels import (
     Refused,
     Runner,
     Share,
-    SinkHub,
     Step,
     Troubled,
     congested,
     derive,
     forget_source,
-    ignore,
     note_room,
     report_trouble,
     send_share,
@@ -50,9 +48,10 @@ from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
 from echoic.testing.simulated_ends import Sample, Source
 from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.turning_ends import Ends, Handle, Stage
 from echoic.wire import Batch
 
-__all__ = ["Handle", "Stage", "TurningSystem"]
+__all__ = ["TurningSystem"]
 
 TRACE_LINES: Final = 80
 RACE_NS: Final = 10 * MILLISECOND
@@ -63,34 +62,13 @@ CHANNEL: Final = "samples"
 CALL_SHARE: Final = 0.05
 
 
-class Stage:
-    """One pair of a handle: the channel of its modulator."""
+class Arrival(NamedTuple):
+    """Events of a source for sinks of the same hub."""
 
-    def __init__(self, handle: "Handle", modulator: int, member: Member) -> None:
-        self.handle: Final = handle
-        self.modulator: Final = modulator
-        self.member: Final = member
-
-
-class Handle:
-    """A sink that is reset; a number stands for each modulator, 0 for none."""
-
-    def __init__(self, number: int, hub: SimulatedHub) -> None:
-        self.number: Final = number
-        self.name: Final = f"handle{number}"
-        self.hub: Final = hub
-        self.stage: Stage | None = None
-        self.open = True
-        self.busy = False
-        self.resets = self.refusals = 0
-        self.next: Final[dict[int, int]] = {}
-        self.told = False
-        """Whether a gap was told since the last event that came where it was due."""
-
-    @property
-    def living(self) -> bool:
-        """Whether events can be expected to arrive there."""
-        return self.open and self.hub.alive and self.stage is not None
+    member: Member
+    source: int
+    first: int
+    batch: Batch
 
 
 class TurningSystem:
@@ -104,7 +82,8 @@ class TurningSystem:
         self.hubs: Final[list[SimulatedHub]] = []
         self.sources: Final[list[Source]] = []
         self.handles: Final[list[Handle]] = []
-        self.stages: Final[dict[tuple[str, str], list[Stage]]] = {}
+        self.ends: Final[dict[tuple[str, str], Ends]] = {}
+        self._waiting: Final[dict[int, deque[Arrival]]] = {}
         self.submitted: Final[Counter[int]] = Counter()
         self.faults: Final[Counter[str]] = Counter()
         self.quiet = False
@@ -165,13 +144,14 @@ class TurningSystem:
         return source
 
     def unpublish(self, source: Source) -> None:
-        """Close a source when nothing is being derived of it; what modulators hold back of it is lost with it."""
+        """Close a source when nothing is being derived of it, once modulators have sent what they hold back of it."""
         source.open = False
-        if source.busy:
-            self.clock.after(MILLISECOND, lambda: self.unpublish(source))
+        member, number, hub = source.member, source.number, source.hub
+        if source.busy or hub.frozen or hub.core.quiet.paused(member) or congested(hub.core, member):
+            if hub.alive:
+                self.clock.after(MILLISECOND, lambda: self.unpublish(source))
             return
-        member, number = source.member, source.number
-        self.note(f"{source.hub.id}: closes source {number}")
+        self.note(f"{hub.id}: closes source {number}")
 
         def close(core: Concentrator) -> None:
             if len(member.sources) == 1:
@@ -179,8 +159,10 @@ class TurningSystem:
             member.end(number)
             forget_source(core, member, number)
 
-        if source.hub.alive:
-            source.hub.do(close)
+        if hub.alive:
+            self._hand_over_waiting(source)
+            self._stir(source, last=True)
+            hub.do(close)
 
     def subscribe(self, hub: SimulatedHub, modulator: int = 0) -> Handle:
         """Subscribe with a modulator; the handle is living when all sources send to it."""
@@ -193,16 +175,15 @@ class TurningSystem:
                 handle.busy = False
                 return
             stage = Stage(handle, modulator, member)
-            self._add(stage)
-            hub.do(lambda core: core.join(member, "sink", self._soon(hub, lambda reply: joined(stage, reply))))
+            self._ends(hub, member).add(stage, None, self._soon(hub, lambda reply: joined(stage, reply)))
 
         def joined(stage: Stage, reply: Message) -> None:
             handle.busy = False
             if isinstance(reply, Joined):
                 handle.stage = stage
                 self.note(f"{hub.id}: {handle.name} is subscribed with {modulator}")
-            elif hub.alive:
-                self._remove(stage)
+            else:
+                self._ends_of(stage).remove(stage)
 
         self._open(hub, modulator, opened)
         return handle
@@ -211,8 +192,8 @@ class TurningSystem:
         """Cancel a subscription that is not being reset."""
         handle.open = False
         self.note(f"{handle.hub.id}: {handle.name} is closed")
-        if handle.stage is not None and handle.hub.alive:
-            self._remove(handle.stage)
+        if handle.stage is not None:
+            self._ends_of(handle.stage).remove(handle.stage)
 
     def reset(self, handle: Handle, modulator: int) -> None:
         """Put another modulator in the place of the one at work, as `EagerSink.reset` does."""
@@ -223,35 +204,50 @@ class TurningSystem:
         self.note(f"{hub.id}: resets {handle.name} from {former.modulator} to {modulator}")
 
         def opened(member: Member | None) -> None:
-            if member is None or member is former.member or not hub.alive:
+            if member is None:
                 handle.busy = False
                 return
             stage = Stage(handle, modulator, member)
-            others = self._stages(hub, member)
-            member.turns.expect(handle.name, "" if others else hub.id)
-            member.withheld = not others
-            self._add(stage)
-            self._join(stage, former, lambda reply: joined(stage, reply))
-
-        def joined(stage: Stage, reply: Message) -> None:
-            if not hub.alive:
-                return
-            if isinstance(reply, Joined):
-                self.note(f"{hub.id}: {handle.name} has gone over to {modulator}")
-                handle.resets += 1
+            if member is former.member:
+                self._ends(hub, member).replace(former, stage)
                 handle.busy, handle.stage = False, stage
-                self._remove(former)
-                return
-            self.note(f"{hub.id}: {handle.name} cannot go over to {modulator}: {reply}")
-            handle.refusals += 1
-            self._join(former, stage, lambda answer: taken_back(stage, answer))
-
-        def taken_back(stage: Stage, reply: Message) -> None:
-            self.note(f"{hub.id}: {handle.name} is back with {former.modulator}: {reply}")
-            self._remove(stage)
-            handle.busy = False
+            else:
+                self._go_over(former, stage)
 
         self._open(hub, modulator, opened)
+
+    def _go_over(self, former: Stage, stage: Stage) -> None:
+        handle, hub = stage.handle, stage.handle.hub
+
+        def joined(reply: Message) -> None:
+            if isinstance(reply, Joined):
+                self.note(f"{hub.id}: {stage.name} is there instead of {former.name}")
+                self._ends_of(stage).arrive(stage, former)
+                handle.resets += 1
+                handle.busy, handle.stage = False, stage
+                self._when_handed_over(hub, lambda: self._ends_of(former).remove(former))
+            else:
+                self.note(f"{hub.id}: {stage.name} cannot take the place of {former.name}: {reply}")
+                handle.refusals += 1
+                self._take_back(former, stage)
+
+        self._ends_of(stage).add(stage, former, self._soon(hub, joined))
+
+    def _take_back(self, former: Stage, stage: Stage) -> None:
+        """Return to the former channel where sources have turned already; if that fails, try again."""
+        handle, hub = stage.handle, stage.handle.hub
+
+        def taken_back(reply: Message) -> None:
+            if isinstance(reply, Joined):
+                self.note(f"{hub.id}: {former.name} is back instead of {stage.name}")
+                self._when_handed_over(hub, lambda: self._ends_of(stage).remove(stage))
+                handle.busy = False
+            else:
+                self.note(f"{hub.id}: {former.name} is not back yet: {reply}")
+                self.clock.after(SECOND, lambda: self._take_back(former, stage))
+
+        if hub.alive:
+            self._ends_of(former).join(former, stage, self._soon(hub, taken_back))
 
     def _open(self, hub: SimulatedHub, modulator: int, then: Callable[[Member | None], None]) -> None:
         """Open the channel of a modulator in a hub."""
@@ -277,17 +273,6 @@ class TurningSystem:
             lambda core: core.ask(self.manager.address, Derive(Step("", "", recipe, values)), self._soon(hub, answered))
         )
 
-    def _join(self, stage: Stage, former: Stage, answer: Callable[[Message], None]) -> None:
-        handle, member = stage.handle, stage.member
-        others = self._stages(handle.hub, former.member)
-        alone = all(one.handle is handle for one in others)
-        soon = self._soon(handle.hub, answer)
-
-        def join(core: Concentrator) -> None:
-            core.join(member, "sink", soon, instead=former.member.name, handle=handle.name, alone=alone)
-
-        handle.hub.do(join)
-
     def _soon(self, hub: SimulatedHub, then: Callable[[Message], None]) -> Callable[[Message], None]:
         """Return what takes an answer and lets the thread that waits for it go on, a moment later."""
 
@@ -299,49 +284,49 @@ class TurningSystem:
 
         return lambda reply: self.clock.after(self.random.randrange(WAKE_NS), lambda: go_on(reply))
 
-    def _stages(self, hub: SimulatedHub, member: Member) -> list[Stage]:
-        return self.stages.setdefault((hub.id, member.id), [])
+    def _ends(self, hub: SimulatedHub, member: Member) -> Ends:
+        key = (hub.id, member.id)
+        if key not in self.ends:
+            self.ends[key] = Ends(hub, member)
+        return self.ends[key]
 
-    def _add(self, stage: Stage) -> None:
-        stages = self._stages(stage.handle.hub, stage.member)
-        stages.append(stage)
-        self._wish(stage, stages)
+    def _ends_of(self, stage: Stage) -> Ends:
+        return self._ends(stage.handle.hub, stage.member)
 
-    def _wish(self, stage: Stage, stages: list[Stage]) -> None:
-        stage.member.sink = SinkHub(stage.handle.hub.address, "block", tuple(one.handle.name for one in stages))
+    def _when_handed_over(self, hub: SimulatedHub, act: Callable[[], None]) -> None:
+        """Act when sources of a hub have handed over what they have submitted so far."""
+        sources = [source for source in self.sources if source.hub is hub and source.living]
 
-    def _remove(self, stage: Stage) -> None:
-        """Take no more part with a stage, as `Endpoints.remove_sink` does."""
-        member, stages = stage.member, self._stages(stage.handle.hub, stage.member)
-        if stage not in stages:
-            return
-        stages.remove(stage)
-
-        def leave(core: Concentrator) -> None:
-            member.turns.forget(stage.handle.name)
-            member.withheld = False
-            if stages:
-                self._wish(stage, stages)
-                core.join(member, "sink", ignore)
+        def wait() -> None:
+            while sources and not sources[-1].busy:
+                self._hand_over_waiting(sources.pop())
+            if sources:
+                self.clock.after(MILLISECOND, wait)
             else:
-                core.leave(member, "sink")
+                act()
 
-        stage.handle.hub.do(leave)
+        if sources:
+            self.clock.after(self.random.randrange(WAKE_NS), wait)
+        else:
+            act()
 
     def _stir_on(self, source: Source) -> None:
         """Let modulators send what they hold back, again and again."""
         if not source.living:
             return
-        core, member = source.hub.core, source.member
-        if not (source.busy or source.hub.frozen or core.quiet.paused(member)):
-            core.quiet.begin(member)
-            note_room(core, member)
-            now = self.clock.now_ns
-            shares = stir(
-                member, source.number, now, lambda share: derive(share.member, share.source, share.batch, lambda: now)
-            )
-            self._send(source, None, shares)
+        if not (source.busy or source.hub.frozen or source.hub.core.quiet.paused(source.member)):
+            self._stir(source)
         self.clock.after(STIR_NS * self.slowness, lambda: self._stir_on(source))
+
+    def _stir(self, source: Source, *, last: bool = False) -> None:
+        core, member, now = source.hub.core, source.member, self.clock.now_ns
+        core.quiet.begin(member)
+        note_room(core, member)
+
+        def further(share: Share) -> list[Share]:
+            return derive(share.member, share.source, share.batch, lambda: now)
+
+        self._send(source, None, stir(member, source.number, now, further, last=last))
 
     def _submit_on(self, source: Source) -> None:
         """Submit, wait, submit again, for as long as the source is open."""
@@ -357,6 +342,7 @@ class TurningSystem:
         core, member = source.hub.core, source.member
         if source.busy or core.quiet.paused(member) or congested(core, member):
             return False
+        self._hand_over_waiting(source)
         core.quiet.begin(member)
         note_room(core, member)
         first, now = self.submitted[source.number], self.clock.now_ns
@@ -376,12 +362,12 @@ class TurningSystem:
         def call(core: Concentrator) -> None:
             first = source.member.position(source.number)
             core.forget_call(core.call(source.member, source.number, batch)[0])
-            self._hand_over(source.hub, source.member, source.number, first, batch)
+            self._hand_over(source, Arrival(source.member, source.number, first, batch))
             for share in shares:
                 at = send_share(core, msgspec.structs.replace(share, remote=False))
                 if share.remote:
                     core.forget_call(core.call(share.member, share.source, share.batch)[0])
-                self._hand_over_share(source.hub, share, at)
+                self._hand_over_share(source, share, at)
             core.quiet.end(source.member)
 
         source.hub.do(call)
@@ -400,29 +386,38 @@ class TurningSystem:
             if batch is not None:
                 first = source.member.position(source.number)
                 core.submit(source.member, source.number, batch)
-                self._hand_over(source.hub, source.member, source.number, first, batch)
+                self._hand_over(source, Arrival(source.member, source.number, first, batch))
             for share in shares:
-                self._hand_over_share(source.hub, share, send_share(core, share))
+                self._hand_over_share(source, share, send_share(core, share))
             report_trouble(core, source.member)
             core.quiet.end(source.member)
 
         source.hub.do(send)
 
-    def _hand_over_share(self, hub: SimulatedHub, share: Share, first: int) -> None:
+    def _hand_over_share(self, source: Source, share: Share, first: int) -> None:
         if share.local and share.member.heard_here:
-            self._hand_over(hub, share.member, share.source, first, share.batch)
+            self._hand_over(source, Arrival(share.member, share.source, first, share.batch))
 
-    def _hand_over(self, hub: SimulatedHub, member: Member, source: int, first: int, batch: Batch) -> None:
-        """Let handles in the same hub have events."""
-        self._arrive(hub, hub.id, member, source, first, batch)
+    def _hand_over(self, source: Source, arrival: Arrival) -> None:
+        """Let handles in the same hub have events, at once or after a moment in which much may happen."""
+        if not self._ends(source.hub, arrival.member).stages:
+            return
+        self._waiting.setdefault(source.number, deque()).append(arrival)
+        if self.random.random() < self.race_share:
+            self.clock.after(self.random.randrange(RACE_NS), lambda: self._hand_over_waiting(source))
+        else:
+            self._hand_over_waiting(source)
 
-    def _arrive(self, hub: SimulatedHub, origin: str, member: Member, source: int, first: int, batch: Batch) -> None:
-        numbers = numbers_in(batch)
-        number = _source_in(batch)
-        for stage in list(self._stages(hub, member)):
-            if member.turns and not member.turns.takes(stage.handle.name, origin, source, first):
-                continue
-            sender = next((one for one in self.hubs if one.id == origin), None)
+    def _hand_over_waiting(self, source: Source) -> None:
+        waiting = self._waiting.get(source.number)
+        while waiting and source.hub.alive:
+            arrival = waiting.popleft()
+            self._arrive(source.hub, source.hub.id, arrival)
+
+    def _arrive(self, hub: SimulatedHub, origin: str, arrival: Arrival) -> None:
+        numbers, number = numbers_in(arrival.batch), _source_in(arrival.batch)
+        sender = next((one for one in self.hubs if one.id == origin), None)
+        for stage in self._ends(hub, arrival.member).taking(origin, arrival.source, arrival.first):
             self._see(stage.handle, sender, number, numbers)
 
     def _see(self, handle: Handle, sender: SimulatedHub | None, source: int, numbers: list[int]) -> None:
@@ -478,7 +473,7 @@ class TurningSystem:
     def _check_left(self, hub: SimulatedHub) -> None:
         for member in hub.core.members.values():
             for target in member.fanout.targets.values() if member.sources else ():
-                wanted = any(one.id == target.hub and self._stages(one, member) for one in self.hubs if one.alive)
+                wanted = any(one.id == target.hub and self._ends(one, member).stages for one in self.hubs if one.alive)
                 check(wanted, f"{hub.id} sends {member.name} to {target.hub}, which does not want it")
 
     def explain(self, problem: object) -> str:
@@ -487,7 +482,7 @@ class TurningSystem:
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
         """Let handles have events of another hub."""
-        self._arrive(hub, delivery.hub, delivery.member, delivery.source, delivery.first, delivery.batch)
+        self._arrive(hub, delivery.hub, Arrival(delivery.member, delivery.source, delivery.first, delivery.batch))
         self._digest = (self._digest * 1_000_003 ^ delivery.first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
         self.clock.after(self.random.randrange(MILLISECOND), lambda: hub.finish(delivery))
 
@@ -497,14 +492,15 @@ class TurningSystem:
 
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """Let handles in the same hub have what a modulator had held back."""
-        self._hand_over_share(hub, share, first)
+        number = _source_in(share.batch)
+        self._hand_over_share(self.sources[number - 1], share, first)
 
     def missed(self, hub: SimulatedHub, missed: Missed) -> None:
         """Note that handles were told of a gap."""
         gap = missed.gap
         self.note(f"{hub.id}: misses {gap.first} to {gap.last} in {missed.member.name}: {gap.reason}")
         self.missed_events += gap.last - gap.first + 1
-        for stage in self._stages(hub, missed.member):
+        for stage in self._ends(hub, missed.member).stages:
             stage.handle.told = True
 
     def ended(self, hub: SimulatedHub, member: Member) -> None:

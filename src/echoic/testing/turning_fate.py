@@ -12,7 +12,8 @@ from echoic.channels import Policy
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_ends import SimulationReport
 from echoic.testing.simulated_hub import SimulatedHub
-from echoic.testing.simulated_turning import Handle, TurningSystem
+from echoic.testing.simulated_turning import TurningSystem
+from echoic.testing.turning_ends import Handle
 
 __all__ = ["TurningFate"]
 
