@@ -4,6 +4,7 @@ from echoic.channels import (
     ChannelId,
     Compile,
     Concentrator,
+    Drain,
     Effect,
     Member,
     Message,
@@ -106,16 +107,28 @@ class Scene:
         member.lineage = reply.steps
         return member
 
-    def listen(self, member: Member, handle: str, instead: str = "") -> None:
+    def listen(self, member: Member, name: str, instead: str = "", former: str = "") -> None:
+        """Subscribe with a sink of a name, in the place of another one of another channel if one is named."""
         if instead:
-            member.turns.expect(handle)
+            member.turns.expect(name)
             member.withheld = member.sink is None
-        member.sink = SinkHub(HERE, "block", (handle,))
-        self.core.join(member, "sink", self.replies.append, instead=instead, handle=handle)
+        names = member.sink.sinks if member.sink is not None else ()
+        member.sink = SinkHub(HERE, "block", (*names, name))
+        self.core.join(member, "sink", self.replies.append, instead=instead, handle=former, successor=name)
 
     def compile(self, runner: Holding | Refused) -> None:
         for effect in self.take(Compile):
             compiled(self.core, effect.derivation, runner)
+
+    def drain(self) -> list[int]:
+        """Let modulators send what they hold back, as often as that is wanted; return which events were sent."""
+        sent: list[int] = []
+        while drains := self.take(Drain):
+            for effect in drains:
+                assert self.core.quiet.paused(self.parent), "nothing may begin before what is held back was sent"
+                sent += self.send(list(effect.modulation.drained()))
+                effect.then()
+        return sent
 
     def take(self, kind: type) -> list[Effect]:
         found = [effect for effect in self.core.effects if isinstance(effect, kind)]

@@ -5,7 +5,6 @@ import pytest
 from echoic.channels import (
     Compile,
     Dismiss,
-    Drain,
     Joined,
     Modulation,
     Refused,
@@ -55,12 +54,13 @@ def test_time_passes_for_each_source_by_itself() -> None:
     assert runner.periods == [1, 2], "periods that were slept through are not made up for"
 
 
-def test_a_source_that_never_submitted_is_not_stirred() -> None:
-    runner = Holding(period_ns=PERIOD_NS)
+@pytest.mark.parametrize("period_ns", [0, PERIOD_NS])
+def test_time_passes_for_a_source_that_never_submitted_if_the_modulator_wants_it(period_ns: int) -> None:
+    runner = Holding(period_ns=period_ns)
     scene = Scene(runner)
     scene.stir(0)
     assert scene.stir(10 * PERIOD_NS) == []
-    assert runner.periods == []
+    assert runner.periods == ([1] if period_ns else [])
 
 
 def test_a_modulator_keeps_events_while_the_transport_takes_none() -> None:
@@ -178,12 +178,9 @@ def test_a_turn_sends_what_the_former_modulator_holds_back_before_the_other_begi
     scene = Scene(Holding(held_max))
     sent = scene.submit(0, 1, 2)
     former, other = scene.member, scene.derive(b"2")
-    scene.listen(other, "sink", instead=former.name)
+    scene.listen(other, "successor", instead=former.name, former="sink")
     scene.compile(Holding())
-    for effect in scene.take(Drain):
-        assert scene.core.quiet.paused(scene.parent), "nothing may begin before what is held back was sent"
-        sent += scene.send(list(effect.modulation.drained()))
-        effect.then()
+    sent += scene.drain()
     assert sent == [0, 1, 2]
     assert not scene.core.quiet.paused(scene.parent)
     instance = scene.modulation.instances[1].source
@@ -199,14 +196,11 @@ def test_a_turn_to_a_modulator_that_others_share_brings_nothing_that_it_held_bac
     runner = Holding(2)
     scene.compile(runner)
     assert scene.submit(0, 1, 2) == [0, 1, 2, 0]
-    other.turns.expect("sink")
-    scene.core.join(other, "sink", scene.replies.append, instead=scene.member.name, handle="sink")
-    for effect in scene.take(Drain):
-        scene.send(list(effect.modulation.drained()))
-        effect.then()
+    scene.listen(other, "successor", instead=scene.member.name, former="sink")
+    scene.drain()
     origin = other.origin
     assert isinstance(origin, Modulation)
     instance = origin.instances[1].source
     position = other.sources[instance]
-    assert other.turns.takes("sink", "h", instance, position)
+    assert other.turns.takes("successor", "h", instance, position)
     assert not runner.queues[1], "what was seen of the former channel would come again"

@@ -1,7 +1,7 @@
 """A moment in which nothing is being derived, and who waits for it."""
 
 from echoic.channels import ChannelId, Member
-from echoic.channels.quiet import HOLD_NS, Quiet
+from echoic.channels.quiet import Quiet
 
 
 def members(count: int) -> list[Member]:
@@ -40,7 +40,7 @@ def test_who_waits_for_other_channels_does_not_hinder() -> None:
 
 def test_a_hold_lasts_until_it_is_released() -> None:
     (one,), quiet = members(1), Quiet()
-    first, second = quiet.hold([one], 0), quiet.hold([one], 0)
+    first, second = quiet.hold([one]), quiet.hold([one])
     first()
     first()
     assert quiet.paused(one), "the other hold is still there"
@@ -48,14 +48,27 @@ def test_a_hold_lasts_until_it_is_released() -> None:
     assert not quiet.paused(one)
 
 
-def test_a_hold_that_nobody_releases_ends_by_itself() -> None:
-    (one,), quiet = members(1), Quiet()
+def test_a_hold_for_some_time_ends_by_itself() -> None:
+    (one, other), quiet = members(2), Quiet()
     release = quiet.hold([one], 7)
-    quiet.expire(7 + HOLD_NS - 1)
+    lasting = quiet.hold([other])
+    quiet.expire(6)
     assert quiet.paused(one)
-    quiet.expire(7 + HOLD_NS)
+    quiet.expire(7)
     assert not quiet.paused(one)
+    assert quiet.paused(other), "this one waits for as long as it takes"
     release()
+    lasting()
+
+
+def test_what_is_to_be_done_when_it_is_late_is_done_once() -> None:
+    quiet, done = Quiet(), list[str]()
+    quiet.after(7, lambda: done.append("late"))
+    quiet.expire(6)
+    assert not done
+    quiet.expire(7)
+    quiet.expire(8)
+    assert done == ["late"]
 
 
 def test_whoever_acts_may_wait_again() -> None:

@@ -4,19 +4,23 @@ from echoic.channels import Drain, Joined, Member, Refused
 from echoic.channels.quiet import ancestry
 from tests.channels.modulators import Holding, Scene
 
-HUB = "h"
+HUB, COMING = "h", "successor"
 
 
-def turning(scene: Scene, runner: Holding | Refused | None = None, former: Member | None = None) -> Member:
+def turning(
+    scene: Scene, runner: Holding | Refused | None = None, former: Member | None = None, *, drain: bool = True
+) -> Member:
     """Let the sink go over to another modulator; return its channel."""
     other = scene.derive(b"2")
-    scene.listen(other, "sink", instead=(former or scene.member).name)
+    scene.listen(other, COMING, instead=(former or scene.member).name, former="sink")
     scene.compile(runner if runner is not None else Holding())
+    if drain:
+        scene.drain()
     return other
 
 
-def taken(member: Member, source: int, count: int) -> list[bool]:
-    return [member.turns.takes("sink", HUB, source, first) for first in range(count)]
+def taken(member: Member, source: int, count: int, name: str = "sink") -> list[bool]:
+    return [member.turns.takes(name, HUB, source, first) for first in range(count)]
 
 
 def numbers(scene: Scene, member: Member) -> dict[int, int]:
@@ -35,7 +39,7 @@ def test_a_turn_is_made_at_once_where_nothing_is_being_derived() -> None:
     assert taken(scene.member, known[1], 4) == [True, True, False, False]
     assert taken(scene.member, known[2], 3) == [True, False, False]
     assert scene.submit(2, 3, source=1) == [2, 3, 2, 3], "until the sink leaves it, the former channel goes on"
-    assert taken(other, numbers(scene, other)[1], 2) == [True, True]
+    assert taken(other, numbers(scene, other)[1], 2, COMING) == [True, True]
 
 
 def test_a_turn_waits_for_what_is_being_derived_and_counts_it_to_the_former_channel() -> None:
@@ -48,26 +52,30 @@ def test_a_turn_waits_for_what_is_being_derived_and_counts_it_to_the_former_chan
     assert not other.heard_here, "nothing is derived for a sink that has yet to come"
     assert scene.submit(1) == [1], "what is under way is still the former modulator's alone"
     scene.core.quiet.end(scene.parent)
+    scene.drain()
     assert len(scene.replies) == 2
     assert not scene.core.quiet.paused(scene.parent)
     assert taken(scene.member, numbers(scene, scene.member)[1], 3) == [True, True, False]
     assert scene.submit(2) == [2, 2]
-    assert taken(other, numbers(scene, other)[1], 1) == [True]
+    assert taken(other, numbers(scene, other)[1], 1, COMING) == [True]
 
 
 def test_a_turn_to_the_channel_itself_and_back() -> None:
     scene = Scene(Holding())
     scene.submit(0, 1)
-    scene.listen(scene.parent, "sink", instead=scene.member.name)
-    assert taken(scene.parent, 1, 4) == [False, False, True, True]
+    scene.listen(scene.parent, "plain", instead=scene.member.name, former="sink")
+    scene.drain()
+    assert taken(scene.parent, 1, 4, "plain") == [False, False, True, True]
     scene.core.leave(scene.member, "sink")
     scene.member.turns.forget("sink")
     scene.submit(2)
-    scene.listen(scene.member, "sink", instead=scene.parent.name)
-    assert taken(scene.parent, 1, 5) == [False, False, True, False, False]
-    position = scene.member.sources[numbers(scene, scene.member)[1]]
+    scene.listen(scene.member, "back", instead=scene.parent.name, former="plain")
+    scene.compile(Holding())
+    scene.drain()
+    assert taken(scene.parent, 1, 5, "plain") == [False, False, True, False, False]
     assert scene.submit(3) == [3]
-    assert scene.member.turns.takes("sink", HUB, numbers(scene, scene.member)[1], position)
+    known = numbers(scene, scene.member)[1]
+    assert scene.member.turns.takes("back", HUB, known, scene.member.sources[known] - 1)
 
 
 def test_several_turns_at_once_are_all_made() -> None:
@@ -76,14 +84,16 @@ def test_several_turns_at_once_are_all_made() -> None:
     scene.listen(third, "other")
     scene.compile(Holding())
     scene.core.quiet.begin(scene.parent)
-    other = scene.derive(b"2")
-    scene.listen(other, "sink", instead=scene.member.name)
-    scene.core.join(other, "sink", scene.replies.append, instead=third.name, handle="other")
+    wanted = scene.derive(b"2")
+    scene.listen(wanted, "one", instead=scene.member.name, former="sink")
+    scene.listen(wanted, "two", instead=third.name, former="other")
     scene.compile(Holding())
     assert len(scene.replies) == 2
     scene.core.quiet.end(scene.parent)
+    scene.drain()
     assert [type(reply) for reply in scene.replies] == [Joined] * 4
     assert not scene.core.quiet.paused(scene.parent)
+    assert not scene.core.turning
 
 
 def test_a_source_that_refuses_goes_on_as_before() -> None:
@@ -103,13 +113,13 @@ def test_a_source_that_never_heard_of_the_former_channel_turns_too() -> None:
     other = turning(scene, former=unknown)
     assert isinstance(scene.replies[-1], Joined)
     assert scene.submit(0) == [0, 0]
-    assert taken(other, numbers(scene, other)[1], 1) == [True]
+    assert taken(other, numbers(scene, other)[1], 1, COMING) == [True]
 
 
 def test_nothing_is_sent_while_a_modulator_is_being_drained() -> None:
     scene = Scene(Holding(2))
     assert scene.submit(0, 1, 2) == [0]
-    other = turning(scene)
+    other = turning(scene, drain=False)
     (drain,) = scene.take(Drain)
     assert isinstance(drain, Drain)
     assert scene.core.quiet.paused(scene.parent)
@@ -117,6 +127,8 @@ def test_nothing_is_sent_while_a_modulator_is_being_drained() -> None:
     assert not other.heard_here
     assert scene.send(list(drain.modulation.drained())) == [1, 2]
     drain.then()
+    assert scene.core.quiet.paused(scene.parent), "what the other one holds back for others comes before, too"
+    assert scene.drain() == []
     assert len(scene.replies) == 2
     assert not scene.core.quiet.paused(scene.parent)
 

@@ -30,17 +30,15 @@ def test_a_sink_that_comes_takes_nothing_of_a_hub_that_has_not_turned() -> None:
     turns.note("sink", LEFT, {1: 5}, taken=True)
     assert [turns.takes("sink", LEFT, 1, first) for first in (4, 5)] == [False, True]
     assert not turns.takes("sink", RIGHT, 1, 9)
-    turns.settle("sink")
-    assert turns.takes("sink", RIGHT, 1, 9)
+    assert [turns.taking("sink", hub) for hub in (LEFT, RIGHT)] == [True, False]
 
 
-def test_what_a_hub_had_sent_before_it_turned_is_not_taken_however_late_it_is_looked_at() -> None:
+def test_a_hub_that_says_the_same_again_changes_nothing() -> None:
     turns = Turns()
     turns.expect("sink")
-    turns.note("sink", LEFT, {1: 5}, taken=True)
-    turns.settle("sink")
-    assert not turns.takes("sink", LEFT, 1, 4)
-    assert turns.takes("sink", LEFT, 1, 5)
+    for position in (5, 8):
+        turns.note("sink", LEFT, {1: position}, taken=True)
+    assert [turns.takes("sink", LEFT, 1, first) for first in (4, 5, 9)] == [False, True, True]
 
 
 @given(st.lists(st.integers(0, 20), max_size=10).map(sorted), st.integers(0, 25))
@@ -91,6 +89,15 @@ def test_a_hub_that_is_gone_is_not_waited_for() -> None:
     assert done == ["other"]
     turns.gone(RIGHT)
     assert done == ["other", "one"]
+
+
+def test_a_hub_that_was_never_met_is_waited_for_only_by_whoever_gives_it_up() -> None:
+    turns, done = Turns(), list[str]()
+    turns.when_turned("sink", [LEFT], lambda: done.append("one"))
+    turns.when_turned("other", [LEFT], lambda: done.append("other"))
+    turns.turned("sink", LEFT)
+    assert done == ["one"]
+    assert [turns.awaited(name) for name in ("sink", "other")] == [False, True]
 
 
 def test_a_sink_that_is_closed_is_not_waited_for_and_leaves_nothing() -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from echoic.channels import Policy
-from echoic.channels.directory import PARCEL_BYTES_MAX
 from echoic.channels.modulation import PORTION_EVENTS
 from echoic.eager import Limits
 from echoic.eager.inside import OPEN_FILES_MAX
 from echoic.eager.keeper import RESTLESS_SECONDS
 from echoic.eager.limits import OUTPUT_EVENTS_MAX, SERVICE_CALLS_MAX
 from echoic.eager.modulator import QUEUE_EVENTS_MAX
+from echoic.eager.parcel import PARCEL_BYTES_MAX
 from echoic.eager.pipe import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from echoic.eager.text import TEXT_BYTES_MAX
 
@@ -109,6 +109,6 @@ def test_the_numbers_of_the_pages_are_those_of_the_program() -> None:
     for number in (QUEUE_EVENTS_MAX, OUTPUT_EVENTS_MAX, SERVICE_CALLS_MAX):
         assert f"{number:,}" in WHERE
     assert f"{QUEUE_EVENTS_MAX:,} at most" in SHIP
-    assert f"{TEXT_BYTES_MAX // 1024} KiB, and the whole parcel {PARCEL_BYTES_MAX // 1024} KiB" in SHIP.replace(
-        "\n", " "
-    )
+    parcel = f"the whole parcel {PARCEL_BYTES_MAX // 1024**2} MiB"
+    assert f"{TEXT_BYTES_MAX // 1024} KiB, and {parcel}" in SHIP.replace("\n", " ")
+    assert f"{PARCEL_BYTES_MAX // 1024**2} MiB at most" in WHERE.replace("\n", " ")

@@ -8,7 +8,7 @@ import pytest
 from echoic.channels import Runner
 from echoic.eager import Modulator
 from echoic.eager.services import Face, Services, grant_all, plain
-from echoic.errors import LocalError, ModulatorError, RefusedError
+from echoic.errors import LocalError, RefusedError
 from tests.eager.installing import PLACES, numbers, run_confined, values
 
 
@@ -201,9 +201,11 @@ def test_a_result_that_is_not_plain_does_not_go_over_a_pipe() -> None:
     runner.close()
 
 
-def test_a_source_that_comes_later_without_the_service_ends_the_modulator() -> None:
+def test_a_source_that_comes_later_without_the_service_is_refused_and_the_others_go_on() -> None:
     for place in PLACES.values():
         runner = place(Adds(), grant=lambda service, source: Counter() if source == 1 else None)
-        with pytest.raises(ModulatorError, match=r"requires the service `counter`.* source 2"):
-            runner.work(2, numbers(1))
+        for _ in range(2):
+            with pytest.raises(RefusedError, match=r"requires the service `counter`.* source 2"):
+                runner.work(2, numbers(1))
+            assert not runner.work(1, numbers(1)).faults
         runner.close()

@@ -1,6 +1,7 @@
 """The text that travels: what it contains, that it runs elsewhere, and what is refused."""
 
 import ast
+import itertools
 import math
 import os
 import subprocess
@@ -26,6 +27,8 @@ CHOSEN = frozenset({"b", "a", "c"})
 HUGE = "x" * (TEXT_BYTES_MAX + 1)
 HANDLE = object()
 time = 7  # an attribute of the same name is no use of it
+
+signers = itertools.count()
 
 
 def doubled(function: Any) -> Any:
@@ -88,7 +91,8 @@ class Rich(Base):
 
 def loaded(cls: type) -> type[Any]:
     shared = tuple(SharedReference(name, "id", each.__name__, b"", b"", 0) for name, each in shared_of(cls).items())
-    return load(Parcel("c", cls.__name__, source_text(cls), shared=shared), "ed25519:test").cls
+    signer = f"ed25519:{next(signers)}"  # whose texts are run once each
+    return load(Parcel("c", cls.__name__, source_text(cls), shared=shared), signer).cls
 
 
 def shared_of(cls: type[Any]) -> Mapping[str, type[SharedObject]]:

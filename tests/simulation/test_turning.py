@@ -9,8 +9,9 @@ from echoic.channels import Modulation, Policy
 from echoic.channels.turns import Turns
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_hub import SimulatedHub
-from echoic.testing.simulated_turning import Handle, TurningSystem
+from echoic.testing.simulated_turning import TurningSystem
 from echoic.testing.simulation import run_turning
+from echoic.testing.turning_ends import Handle
 
 SEEDS, SEEDS_PER_TEST = 200, 20
 NONE, HOLDING, PASSING, OTHER = 0, 3, 4, 5
@@ -38,7 +39,7 @@ def run_until_one_fails(seeds: range) -> str:
 
 
 def test_a_hub_that_does_not_drain_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Modulation, "holding", property(lambda self: False))
+    monkeypatch.setattr(Modulation, "holds", property(lambda self: False))
     assert "is due" in run_until_one_fails(range(40))
 
 

@@ -19,8 +19,9 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
     waiting = {sink.address: sink for sink in sinks}
     silent: list[SinkHub] = []
     here = waiting.pop(core.address, None)
-    for handle, taken in _turns_of(core, here) if here is not None else ():
+    for handle, taken in _untold(core, member, here) if here is not None else ():
         member.turns.note(handle, core.id, dict(member.sources), taken=taken)
+        member.withheld = member.withheld and not taken
     if not waiting:
         arrange(member)
         then(True)
@@ -32,23 +33,44 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
             member.owe(sink)
             arrange(member)
             silent.append(sink)
-        elif sink.hub in ("", neighbour.id):
-            if member.origin is not None:
-                member.origin.catch_up()
-            bind = member.attach(neighbour.id, sink)
-            if bind is not None:
-                core.send(neighbour.id, bind)
-                for placed in member.origin.placements(member) if member.origin is not None else ():
-                    core.send(neighbour.id, placed)
-                departed = dict.fromkeys(member.departed.pop(address, frozenset()), False)
-                for handle, taken in (*_turns_of(core, sink), *departed.items()):
-                    core.send(neighbour.id, Turn(member.number, handle, dict(member.sources), taken))
+        elif sink.hub in ("", neighbour.id) and not _superseded(member, neighbour.id, sink):
+            _bind(core, member, neighbour.id, sink)
             arrange(member)
         if not waiting:
             then(not silent)
 
     for address, sink in list(waiting.items()):
         core.when_linked(address, lambda neighbour, _, address=address: linked(neighbour, address), sink.hub)  # type: ignore[misc] # mypy#12557
+
+
+def _bind(core: "Concentrator", member: Member, hub: str, sink: SinkHub) -> None:
+    """Send to a hub from here on, and tell it which of its sinks take part from here on."""
+    if member.origin is not None:
+        member.origin.catch_up()
+    bind = member.attach(hub, sink)
+    turns = _untold(core, member, sink)
+    if bind is not None:
+        core.send(hub, bind)
+        for placed in member.origin.placements(member) if member.origin is not None else ():
+            core.send(hub, placed)
+        departed = dict.fromkeys(member.departed.pop(sink.address, frozenset()), False)
+        turns = [*_turns_of(core, sink), *departed.items()]
+    for handle, taken in turns:
+        core.send(hub, Turn(member.number, handle, dict(member.sources), taken))
+
+
+def _untold(core: "Concentrator", member: Member, sink: SinkHub) -> list[tuple[str, bool]]:
+    """Return what has yet to be told of a hub's sinks; not of those that were turned here, perhaps since this is so."""
+    told = member.told[sink.address] = {handle for handle in member.told.get(sink.address, ()) if handle in sink.sinks}
+    found = [(handle, taken) for handle, taken in _turns_of(core, sink) if handle not in told]
+    told.update(handle for handle, _ in found)
+    return found
+
+
+def _superseded(member: Member, hub: str, sink: SinkHub) -> bool:
+    """Whether a hub is sent to for a later wish: this one was told by a manager that knew no better then."""
+    known = member.fanout.targets.get(hub)
+    return known is not None and known.sink.subscription > sink.subscription > 0
 
 
 def _turns_of(core: "Concentrator", sink: SinkHub) -> list[tuple[str, bool]]:
@@ -70,6 +92,7 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
 def detach(core: "Concentrator", member: Member, address: str, subscription: int) -> None:
     """Send no more of a channel's events to a hub that does not want them."""
     hub = member.disown(address, subscription)
+    member.told.pop(address, None)
     if hub:
         core.send(hub, Cut(member.number, "it is not wanted any more", asked=True))
     arrange(member)

@@ -15,7 +15,7 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +58,7 @@ from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.channels.sharing import Sharing
+from echoic.channels.turning import when_turned
 from echoic.errors import ChannelNotFoundError, LimitExceededError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
@@ -167,13 +168,9 @@ class Concentrator:
             if isinstance(reply, Joined):
                 attach = partial(attach_all, self, member, reply.sinks)
                 heard = partial(install_heard, self, member, reply.heard)
-                self._when_turned(
-                    member,
-                    instead,
-                    handle,
-                    reply.turned,
-                    lambda: heard(lambda told: attach(lambda met: settled(told and met))),
-                )
+                former = ChannelId(member.manager, instead) if instead else None
+                go_on = partial(heard, lambda told: attach(lambda met: settled(told and met)))
+                when_turned(self, former, handle, reply.turned, go_on)
             else:
                 answer(reply)
 
@@ -186,16 +183,6 @@ class Concentrator:
         wish = Join(member.name, role, hub, lineage_of(member), instead, handle, successor)
         self.ask(member.manager, wish, replied)
 
-    def _when_turned(
-        self, member: Member, instead: str, handle: str, hubs: Iterable[str], then: Callable[[], None]
-    ) -> None:
-        """Go on when all has arrived that a sink gets of the channel that it leaves."""
-        former = self.members.get(str(ChannelId(member.manager, instead))) if instead else None
-        if former is None:
-            then()
-        else:
-            former.turns.when_turned(handle, [hub for hub in hubs if hub in self.neighbours], then)
-
     def leave(self, member: Member, role: Role) -> None:
         """Take no more part in a channel with sources or sinks."""
         member.roles -= {role}
@@ -203,6 +190,8 @@ class Concentrator:
         if role == "sink":
             member.sink = None
             member.positions.clear()
+        else:
+            member.told.clear()
         arrange(member)
         self.ask(member.manager, Leave(member.name, role, self.address), ignore)
 

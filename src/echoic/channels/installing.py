@@ -109,7 +109,7 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
         raise RefusedError(f"channel `{step.name}` is open here, and not derived from any")
     key = str(ChannelId(manager, step.group))
     derivation = core.derivations.get(key)
-    stopped = isinstance(derivation, Modulation) and bool(derivation.suspended or derivation.rested)
+    stopped = isinstance(derivation, Modulation) and derivation.over
     if derivation is not None and (stopped or derivation.step.recipe != step.recipe):  # it is derived anew
         remove(core, key)
         derivation = None

@@ -101,6 +101,7 @@ class Manager:
         if join.instead:  # whoever comes from here on has turned before his first event
             directory.note_turn(join.instead, sink.address, join.handle, taken=False)
             directory.note_turn(name, sink.address, join.successor, taken=True)
+        sink = directory.get(name).sinks[sink.address]  # with what is known of its turns
         waiting, silent, refusals, turned = set(sources), list[str](), list[str](), list[str]()
 
         def settled(source: str, reply: Message) -> None:

@@ -112,6 +112,7 @@ class Member:
         "sink",
         "sources",
         "subscription",
+        "told",
         "turns",
         "withheld",
     )
@@ -144,6 +145,8 @@ class Member:
         self.turns: Final = Turns()
         self.asking: Final[dict[Role, int]] = {}
         """How many wishes to take part the manager has yet to answer."""
+        self.told: Final[dict[str, set[str]]] = {}
+        """By address, sinks that were turned by the sources here since they take part, or of which it was told."""
         self.departed: Final[dict[str, frozenset[str]]] = {}
         """By address, sinks that have left before their hub could be sent to: it must be told when it is."""
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0

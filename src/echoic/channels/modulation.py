@@ -47,6 +47,11 @@ class Modulation(Derivation):
         self._refused: set[int] = set()
 
     @property
+    def over(self) -> bool:
+        """Whether whoever wants it begins anew; not while somebody listens, who may have come since it rested."""
+        return bool(self.suspended) or (self.rested and not self.active)
+
+    @property
     def at_work(self) -> bool:
         """Whether the code runs here."""
         return self.runner is not None
@@ -61,9 +66,21 @@ class Modulation(Derivation):
         self.runner, self.ready = runner, True
         self.arrange()
 
+    def arrange(self) -> None:
+        """Let the parent know whether there is anything to do for it; after a rest, with nothing from before."""
+        at_rest = self.parent is not None and self not in self.parent.derivations
+        if self.rested and at_rest and self.ready and self.active and self.runner is not None:
+            self.rested = False
+            self._holding.clear()
+            self._due_ns.clear()
+            for source in self.instances:
+                self.runner.forget(source)
+        super().arrange()
+
     def rest(self, parent: "Member") -> None:
-        """Note that nobody listens."""
-        self.rested = self.rested or self in parent.derivations
+        """Note that nobody listens, nor will come back."""
+        owing = any(outlet.owing for outlet in self.outlets.values())
+        self.rested = self.rested or (self in parent.derivations and not owing)
         super().rest(parent)
 
     def forget(self, source: int) -> None:

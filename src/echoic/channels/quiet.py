@@ -27,6 +27,7 @@ class Quiet:
         self._busy: dict[Member, int] = {}
         self._waiting: list[tuple[frozenset[Member], Callable[[], None]]] = []
         self._held: list[_Hold] = []
+        self._late: list[tuple[int, Callable[[], None]]] = []
 
     def paused(self, member: "Member") -> bool:
         """Whether somebody waits for a channel to be quiet, so that nothing should begin."""
@@ -68,10 +69,19 @@ class Quiet:
 
         return release
 
+    def after(self, until_ns: int, act: Callable[[], None]) -> None:
+        """Act when it is late."""
+        self._late.append((until_ns, act))
+
     def expire(self, now_ns: int) -> None:
         """Let go on what was held for too long: whoever wanted that has not come."""
         if self._held:
             self._held = [one for one in self._held if now_ns < one.until_ns]
+        if self._late:
+            due = [act for until_ns, act in self._late if now_ns >= until_ns]
+            self._late = [one for one in self._late if now_ns < one[0]]
+            for act in due:
+                act()
 
     def _is_quiet(self, members: "Iterable[Member]") -> bool:
         return not any(member in self._busy for member in members)

@@ -13,7 +13,7 @@ What follows is the other channel's. The sink takes of each channel what the tur
 matter when the former one is really sent no more. A turn back is a turn as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from echoic.channels.attaching import attached
@@ -29,10 +29,11 @@ from echoic.errors import EchoicError
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
 
-__all__ = ["anticipate", "turn"]
+__all__ = ["anticipate", "turn", "when_turned"]
 
 DEPARTED_MAX: Final = 4096
 HOLD_NS: Final = 2_000_000_000
+MEET_NS: Final = 6_000_000_000  # longer than a greeting may take
 
 
 def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
@@ -42,6 +43,9 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
     which it would have heard them.
     """
     core.turning.update((order.handle, order.successor))
+    former = core.members.get(order.instead)
+    if former is not None:  # even if it is refused: what others have done does not count here
+        former.told.setdefault(order.sink.address, set()).add(order.handle)
     release = _held(core, order)
 
     def done() -> None:
@@ -54,11 +58,16 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
 def _held(core: "Concentrator", order: Attach) -> Callable[[], None]:
     parent = core.members.get(_parent_of(order))
     former = core.members.get(order.instead)
-    targets = former.fanout.targets.values() if former is not None else ()
-    heard = any(target.sink.address == order.sink.address for target in targets)
-    if parent is None or heard or order.sink.address == core.address:
+    if parent is None or (former is not None and _is_heard(core, former, order)):
         return lambda: None
     return core.quiet.hold(ancestry(parent), core.now_ns + HOLD_NS)
+
+
+def _is_heard(core: "Concentrator", former: Member, order: Attach) -> bool:
+    """Whether a sink gets the events of sources here by the channel that it is to leave."""
+    if order.sink.address == core.address:
+        return former.turns.taking(order.handle, core.id)
+    return any(target.sink.address == order.sink.address for target in former.fanout.targets.values())
 
 
 def _parent_of(order: Attach) -> str:
@@ -103,9 +112,33 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
     core.quiet.when_quiet(involved, quiet)
 
 
+def when_turned(
+    core: "Concentrator", id: ChannelId | None, handle: str, hubs: Collection[str], then: Callable[[], None]
+) -> None:
+    """Go on when all has arrived that a sink gets of the channel that it leaves, if it leaves one.
+
+    A hub that has turned may be one that this hub has yet to meet, or has given up: it is waited for only so long.
+    """
+    former = core.members.get(str(id)) if id is not None else None
+    if former is None:
+        then()
+        return
+    turns = former.turns
+    turns.when_turned(handle, hubs, then)
+
+    def late() -> None:
+        for hub in hubs:
+            if hub not in core.neighbours:
+                turns.turned(handle, hub)
+
+    if turns.awaited(handle):
+        core.quiet.after(core.now_ns + MEET_NS, late)
+
+
 def _tell(core: "Concentrator", member: Member, sink: SinkHub, handle: str, *, taken: bool) -> bool:
     """Tell a hub that from here on a sink has no part in a channel, or has again; False if it is not sent to."""
     positions = dict(member.sources)
+    member.told.setdefault(sink.address, set()).add(handle)
     if sink.address == core.address:
         member.turns.note(handle, core.id, positions, taken=taken)
         return False

@@ -32,9 +32,11 @@ class Turns:
         if handle not in self._turns and len(self._turns) >= HANDLES_MAX:
             return  # nobody has so many sinks: a peer makes names up
         by_hub = self._turns.setdefault(handle, {})
-        by_hub[hub] = (*by_hub.get(hub, ()), (positions, taken))[-TURNS_MAX:]
+        known = by_hub.get(hub, ())
+        if not known or known[-1][1] != taken:
+            by_hub[hub] = (*known, (positions, taken))[-TURNS_MAX:]
         if not taken:
-            self._turned(handle, hub)
+            self.turned(handle, hub)
 
     def when_turned(self, handle: str, hubs: Iterable[str], then: Callable[[], None]) -> None:
         """Go on when hubs have told that they have turned a sink away, or are gone: what they sent before has come."""
@@ -48,9 +50,14 @@ class Turns:
     def gone(self, hub: str) -> None:
         """Wait no longer for a hub."""
         for handle in list(self._waiting):
-            self._turned(handle, hub)
+            self.turned(handle, hub)
 
-    def _turned(self, handle: str, hub: str) -> None:
+    def awaited(self, handle: str) -> bool:
+        """Whether somebody waits until hubs have turned a sink away."""
+        return handle in self._waiting
+
+    def turned(self, handle: str, hub: str) -> None:
+        """Wait no longer for a hub to turn a sink away."""
         missing, then = self._waiting.get(handle, (set[str](), None))
         missing.discard(hub)
         if then is not None and not missing:
@@ -66,6 +73,11 @@ class Turns:
         self._coming.discard(handle)
         self._turns.pop(handle, None)
         self._waiting.pop(handle, None)
+
+    def taking(self, handle: str, hub: str) -> bool:
+        """Tell whether a sink takes what a hub sends next."""
+        turns = self._turns.get(handle, {}).get(hub, ())
+        return turns[-1][1] if turns else handle not in self._coming
 
     def takes(self, handle: str, hub: str, source: int, first: int) -> bool:
         """Tell whether a sink takes the event `first`, and those that were submitted with it."""

@@ -73,7 +73,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """What a modulator is on the wire."""
 
     parent: str
-    """The id of the channel whose sources it is for."""
+    """The name of the channel whose sources it is for."""
     class_name: str
     text: str
     state_format: bytes = b""

@@ -44,6 +44,10 @@ class Compiler:
             self._running = True
         return threading.Thread(target=self._run, name="echoic-compile", daemon=True).start
 
+    def close(self) -> None:
+        """Let the thread end: the hub was closed."""
+        self._asked.set()
+
     def _run(self) -> None:
         try:
             while self._compile_next():

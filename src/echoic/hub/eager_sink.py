@@ -20,7 +20,7 @@ from echoic.channels import Gap, Trouble
 from echoic.eager import Demodulator, Intercepts, Modulator
 from echoic.errors import EchoicError, LocalError, RefusedError
 from echoic.formats import event, uint8
-from echoic.hub.sink import Arrival, Handler, Sink, SinkStatistics, check_slow
+from echoic.hub.sink import RAISED, Arrival, Handler, Sink, SinkStatistics, check_slow
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Demodulation:
                 try:
                     demodulator.period()
                     self._dequeue()
-                except Exception:
+                except RAISED:  # a clock that stops would be worse
                     log.exception("%s failed when its period was over", type(demodulator).__name__)
 
 
@@ -154,7 +154,7 @@ class Stage:
         self.end()
         try:
             self.demodulation.end()
-        except Exception as error:  # noqa: BLE001 - as for every event that a handler fails at
+        except RAISED as error:  # as for every event that a handler fails at
             log.warning("a demodulator or its handler failed at what was kept: %r", error)
             return repr(error)
         return ""
@@ -267,7 +267,7 @@ class EagerSink:
     def _reset_later(self, done: "Future[None]", modulator: Modulator | None, demodulator: Demodulator | None) -> None:
         try:
             self._reset(modulator, demodulator)
-        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+        except RAISED as error:  # whoever asks for the result gets it
             done.set_exception(error)
         else:
             done.set_result(None)

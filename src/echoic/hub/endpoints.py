@@ -174,7 +174,7 @@ class Endpoints:
         try:
             self._join(sink, former)
             if former is not None:
-                sink.arrived, former.arrived = True, False
+                self._settle(sink, former)
         except Exception:
             if former is None:
                 sink.discard()
@@ -187,6 +187,13 @@ class Endpoints:
             EchoicError: The manager cannot be reached.
         """
         self._join(sink, former)
+        self._settle(sink, former)
+
+    def _settle(self, sink: Sink, former: Sink) -> None:
+        """Note that a sink has taken the place of another, for a manager that may be started anew."""
+        sink.arrived, former.arrived = True, False
+        with self._lock:
+            self.member.sink = self._wish()
 
     def replace_sink(self, former: Sink, sink: Sink) -> None:
         """Put another sink in the place of one of this channel, between two batches."""
@@ -194,6 +201,7 @@ class Endpoints:
             self.sinks = tuple(sink if other is former else other for other in self.sinks)
             self.switchboard.close_arrivals()
             self.member.sink = self._wish()
+        self.switchboard.do(lambda core: core.join(self.member, "sink", ignore))
 
     def _join(self, sink: Sink, former: Sink | None) -> None:
         instead, handle = (former.channel, former.name) if former is not None else ("", "")

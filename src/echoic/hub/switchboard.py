@@ -436,6 +436,7 @@ class Switchboard:
     def close(self) -> None:
         """Close the listener and all connections."""
         self.closed = True
+        self._compiler.close()
         self._reception.close()
         for link in self.links():
             link.close()

@@ -41,6 +41,7 @@ from echoic.channels import (
     send_share,
     stir,
 )
+from echoic.errors import RefusedError
 from echoic.formats import Format
 from echoic.testing.derived_book import Formula, numbers_in, recipe_of
 from echoic.testing.holding import HoldingRunner, holding_recipe
@@ -85,6 +86,7 @@ class TurningSystem:
         self.ends: Final[dict[tuple[str, str], Ends]] = {}
         self._waiting: Final[dict[int, deque[Arrival]]] = {}
         self.submitted: Final[Counter[int]] = Counter()
+        self._submitted_ns: Final[dict[int, list[int]]] = {}
         self.faults: Final[Counter[str]] = Counter()
         self.quiet = False
         self.race_share = 0.3
@@ -92,7 +94,8 @@ class TurningSystem:
         self.delivered_events = 0
         self.missed_events = 0
         self._freezes = freezes
-        self._given_up: Final[set[tuple[str, str]]] = set()
+        self._missed_ns: Final[dict[str, int]] = {}
+        self._given_up: Final[dict[tuple[str, str], int]] = {}
         self._trace: Final[deque[str]] = deque(maxlen=TRACE_LINES)
         self._digest = 0
 
@@ -129,7 +132,7 @@ class TurningSystem:
             if isinstance(reply, Joined) and hub.alive:
                 self.note(f"{hub.id}: source {source.number} has joined")
                 for handle in self.handles:
-                    if handle.living:
+                    if self._is_due(handle, hub):
                         handle.next.setdefault(source.number, 0)
                 self._submit_on(source)
             elif hub.alive and source.open:
@@ -142,6 +145,12 @@ class TurningSystem:
         ask()
         self.clock.after(self.random.randrange(STIR_NS), lambda: self._stir_on(source))
         return source
+
+    @staticmethod
+    def _is_due(handle: Handle, hub: SimulatedHub) -> bool:
+        """Whether a handle must hear a source of a hub from its first event on; not if that refuses its modulator."""
+        plain = handle.stage is not None and not handle.stage.modulator and not handle.busy
+        return handle.living and (hub.core.policy.derive or plain)
 
     def unpublish(self, source: Source) -> None:
         """Close a source when nothing is being derived of it, once modulators have sent what they hold back of it."""
@@ -222,7 +231,7 @@ class TurningSystem:
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
                 self.note(f"{hub.id}: {stage.name} is there instead of {former.name}")
-                self._ends_of(stage).arrive(stage, former)
+                self._ends_of(stage).settle(stage, arrived=True)
                 handle.resets += 1
                 handle.busy, handle.stage = False, stage
                 self._when_handed_over(hub, lambda: self._ends_of(former).remove(former))
@@ -231,6 +240,7 @@ class TurningSystem:
                 handle.refusals += 1
                 self._take_back(former, stage)
 
+        self._ends_of(former).settle(former, arrived=False)
         self._ends_of(stage).add(stage, former, self._soon(hub, joined))
 
     def _take_back(self, former: Stage, stage: Stage) -> None:
@@ -238,8 +248,10 @@ class TurningSystem:
         handle, hub = stage.handle, stage.handle.hub
 
         def taken_back(reply: Message) -> None:
+            handle.stranded = isinstance(reply, Refused) and reply.kind == RefusedError.__name__
             if isinstance(reply, Joined):
                 self.note(f"{hub.id}: {former.name} is back instead of {stage.name}")
+                self._ends_of(former).settle(former, arrived=True)
                 self._when_handed_over(hub, lambda: self._ends_of(stage).remove(stage))
                 handle.busy = False
             else:
@@ -347,6 +359,7 @@ class TurningSystem:
         note_room(core, member)
         first, now = self.submitted[source.number], self.clock.now_ns
         self.submitted[source.number] += count
+        self._submitted_ns.setdefault(source.number, []).extend([now] * count)
         batch = Batch.of([Sample(source.number, first + n, b"") for n in range(count)], Sample)
         shares = derive(member, source.number, batch, lambda: now)
         if count == 1 and self.random.random() < CALL_SHARE:
@@ -431,15 +444,26 @@ class TurningSystem:
             due = handle.next.get(source, number)
             check(number >= due, f"{what}, where {due} is due: twice or in disorder")
             if number > due:
-                excused = handle.told and sender is not None and self.strangers(handle.hub, sender)
-                check(excused, f"{what}, where {due} is due, and nobody has told of a gap")
+                check(
+                    sender is not None and self._excused(handle, sender, source, due),
+                    f"{what}, where {due} is due, and nobody has told of a gap",
+                )
             handle.next[source] = number + 1
         self.delivered_events += len(numbers)
 
-    def strangers(self, one: SimulatedHub, other: SimulatedHub) -> bool:
-        """Whether one of two hubs, or the manager, has ever given the other up or could not connect to it."""
-        names = [{hub.id, hub.address} for hub in (one, other, self.manager)]
-        return any((here, there) in self._given_up for here in set().union(*names) for there in set().union(*names))
+    def _excused(self, handle: Handle, sender: SimulatedHub, source: int, due: int) -> bool:
+        """Whether events may be missing after the last that a handle has seen.
+
+        Since that was submitted, hubs must have given each other up, or have told of a gap because they did before.
+        """
+        since_ns = self._submitted_ns[source][due - 1] if due else 0
+        told = self._missed_ns.get(handle.hub.id, -1) >= since_ns and self.strangers_since(handle.hub, sender, 0)
+        return told or self.strangers_since(handle.hub, sender, since_ns)
+
+    def strangers_since(self, one: SimulatedHub, other: SimulatedHub, since_ns: int) -> bool:
+        """Whether one of two hubs, or the manager, has given another up or could not connect to it, since a moment."""
+        names = sorted({name for hub in (one, other, self.manager) for name in (hub.id, hub.address)})
+        return any(self._given_up.get((here, there), -1) >= since_ns for here in names for there in names)
 
     def run(self, duration_ns: int) -> None:
         """Let time pass."""
@@ -454,7 +478,7 @@ class TurningSystem:
         for handle in self.handles:
             if not handle.living:
                 continue
-            check(not handle.busy, f"{handle.name} waits for its reset for ever")
+            check(not handle.busy or handle.stranded, f"{handle.name} waits for its reset for ever")
             for source in self.sources:
                 if source.living and source.number in handle.next:
                     due, count = handle.next[source.number], self.submitted[source.number]
@@ -492,16 +516,16 @@ class TurningSystem:
 
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """Let handles in the same hub have what a modulator had held back."""
-        number = _source_in(share.batch)
-        self._hand_over_share(self.sources[number - 1], share, first)
+        source = self.sources[_source_in(share.batch) - 1]
+        check(source.hub is hub, f"{hub.id} drains a source of {source.hub.id}")
+        self._hand_over_share(source, share, first)
 
     def missed(self, hub: SimulatedHub, missed: Missed) -> None:
-        """Note that handles were told of a gap."""
+        """Note that handles were told of a gap, which only hubs that have given each other up may have."""
         gap = missed.gap
         self.note(f"{hub.id}: misses {gap.first} to {gap.last} in {missed.member.name}: {gap.reason}")
         self.missed_events += gap.last - gap.first + 1
-        for stage in self._ends(hub, missed.member).stages:
-            stage.handle.told = True
+        self._missed_ns[hub.id] = self.clock.now_ns
 
     def ended(self, hub: SimulatedHub, member: Member) -> None:
         """No handle asks to be cut off."""
@@ -513,12 +537,12 @@ class TurningSystem:
 
     def forgotten(self, hub: SimulatedHub, other: str) -> None:
         """Note that a hub has given another up, which excuses gaps between them."""
-        self._given_up.add((hub.id, other))
+        self._given_up[hub.id, other] = self.clock.now_ns
         self.faults["given up"] += 1
 
     def unreached(self, hub: SimulatedHub, address: str) -> None:
         """Note that a hub could not connect to another, which excuses gaps between them."""
-        self._given_up.add((hub.id, address))
+        self._given_up[hub.id, address] = self.clock.now_ns
 
     def note(self, text: str) -> None:
         """Write down what happened, and make it part of what two runs of a seed must have in common."""

@@ -24,11 +24,11 @@ class Handle:
         self.open = True
         self.busy = False
         """Whether it is being reset, or returns to what it was."""
+        self.stranded = False
+        """Whether it tries to return to a modulator that a source, which has come meanwhile, refuses."""
         self.stages = self.resets = self.refusals = 0
         self.next: Final[dict[int, int]] = {}
         """By source, the number of the event that is due."""
-        self.told = False
-        """Whether it was told of a gap."""
 
     @property
     def living(self) -> bool:
@@ -76,9 +76,10 @@ class Ends:
 
         self._hub.do(join)
 
-    def arrive(self, stage: Stage, former: Stage) -> None:
-        """Note that a sink has come, and that the one whose place it takes is not to come back."""
-        stage.arrived, former.arrived = True, False
+    def settle(self, stage: Stage, *, arrived: bool) -> None:
+        """Note whether a sink has come from another channel for good; while it is on its way, nothing is claimed."""
+        stage.arrived = arrived
+        self._member.sink = self._wish() if self.stages else None
 
     def replace(self, former: Stage, stage: Stage) -> None:
         """Put another sink in the place of one of the same channel; for all others it is the same one."""

@@ -128,7 +128,7 @@ def test_the_load_of_a_source_is_told_for_every_scenario() -> None:
     assert table.cases == [load.NOBODY, load.PLAIN, load.NONE, load.HALF, load.ALL]
     assert table.columns == [load.LONE, load.BATCHES]
     assert all(each > 0 for seconds in table.samples.seconds.values() for each in seconds)
-    assert len(report.claims) == 4
+    assert len(report.claims) == 6
 
 
 @pytest.mark.system
