@@ -1,4 +1,8 @@
-"""Sinks that go over between derived channels under every fault we know of: many seeds, and the cases worth a name.
+"""Sinks that go over between derived channels while much fails: many seeds, and the cases worth a name.
+
+Not covered: the manager's hub does not crash, nor do hubs that listen; what hubs that have given each other up owe a
+sink is not looked for if the sink has gone over meanwhile; a handle that cannot return to a modulator, because a source
+that came meanwhile refuses it, is not reset again.
 
 `python -m echoic.testing.simulation --turning --seed N` repeats a seed that failed.
 """

@@ -33,6 +33,7 @@ from echoic.channels.installing import install_heard, lineage_of, review
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
+    Attach,
     Bind,
     Cut,
     Done,
@@ -109,7 +110,7 @@ class Concentrator:
         self.search: Final = Search()
         self.sharing: Final = Sharing(self)
         self.quiet: Final = Quiet()
-        self.turning: Final[set[str]] = set()  # sinks that go over, whose turn here is yet to come
+        self.turning: Final[dict[str, Attach]] = {}  # by name, the last order for a sink whose turn is yet to come
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0

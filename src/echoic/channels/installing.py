@@ -109,7 +109,7 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
         raise RefusedError(f"channel `{step.name}` is open here, and not derived from any")
     key = str(ChannelId(manager, step.group))
     derivation = core.derivations.get(key)
-    stopped = isinstance(derivation, Modulation) and derivation.over
+    stopped = isinstance(derivation, Modulation) and bool(derivation.suspended)
     if derivation is not None and (stopped or derivation.step.recipe != step.recipe):  # it is derived anew
         remove(core, key)
         derivation = None
@@ -400,7 +400,7 @@ def review(core: "Concentrator", now_ns: int) -> None:
         return
     core.reviewed_ns = now_ns
     for key, derivation in list(core.derivations.items()):
-        if key in core.derivations and isinstance(derivation, Modulation) and _is_over(derivation):
+        if key in core.derivations and isinstance(derivation, Modulation) and _is_over(core, derivation):
             remove(core, key)
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
     loads = {derivation: load for derivation, load in loads.items() if derivation.limited}
@@ -418,9 +418,11 @@ def review(core: "Concentrator", now_ns: int) -> None:
             _relieve(core, derivation, loads[derivation])
 
 
-def _is_over(modulation: Modulation) -> bool:
-    """Whether nobody listens to a modulator any more, nor will come back for what he has missed."""
-    return modulation.rested and not modulation.active and not any(one.owing for one in modulation.outlets.values())
+def _is_over(core: "Concentrator", modulation: Modulation) -> bool:
+    """Whether nobody listens to a modulator any more, nor is on his way or will come back for what he has missed."""
+    awaited = {order.channel for order in core.turning.values()}
+    outlets = modulation.outlets.values()
+    return modulation.rested and not modulation.active and not any(one.owing or one.id in awaited for one in outlets)
 
 
 def _relieve(core: "Concentrator", derivation: Derivation, load: float) -> None:

@@ -47,11 +47,6 @@ class Modulation(Derivation):
         self._refused: set[int] = set()
 
     @property
-    def over(self) -> bool:
-        """Whether whoever wants it begins anew; not while somebody listens, who may have come since it rested."""
-        return bool(self.suspended) or (self.rested and not self.active)
-
-    @property
     def at_work(self) -> bool:
         """Whether the code runs here."""
         return self.runner is not None

@@ -24,7 +24,7 @@ from echoic.channels.messages import Attach, Message, Refused, SinkHub, Turn, Tu
 from echoic.channels.modulation import Modulation
 from echoic.channels.quiet import ancestry
 from echoic.channels.requests import Answer
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, UnreachableError
 
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
@@ -42,14 +42,16 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
     Sources of which the sink hears nothing yet wait for it: they have come while it was about to leave the channel by
     which it would have heard them.
     """
-    core.turning.update((order.handle, order.successor))
+    core.turning.update(dict.fromkeys((order.handle, order.successor), order))
     former = core.members.get(order.instead)
     if former is not None:  # even if it is refused: what others have done does not count here
         former.told.setdefault(order.sink.address, set()).add(order.handle)
     release = _held(core, order)
 
     def done() -> None:
-        core.turning.difference_update((order.handle, order.successor))
+        for name in (order.handle, order.successor):
+            if core.turning.get(name) is order:
+                del core.turning[name]
         release()
 
     return done
@@ -86,6 +88,10 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
     undrained = [origin for origin in origins if isinstance(origin, Modulation)]
 
     def at_last() -> None:
+        if core.turning.get(order.successor) is not order:  # the sink was called back while this waited
+            release()
+            answer(Refused(UnreachableError.__name__, f"sink `{order.handle}` was called back meanwhile"))
+            return
         told = former is not None and _tell(core, former, order.sink, order.handle, taken=False)
 
         def bound(reply: Message) -> None:

@@ -337,15 +337,16 @@ class EagerSink:
     def _keep_trying(self, former: Stage, following: Stage) -> None:
         for _ in range(TRIES_MAX):
             time.sleep(TRY_SECONDS)
-            if self._closed:
+            with self._lock:
+                if self._closed or self._stage is not former:
+                    return
+                try:
+                    former.channel.endpoints.take_back(former.sink, following.sink)
+                except EchoicError:
+                    continue
+                self._channel.when_handed_over(following.sink.withdraw)
+                self._last_of(following)
                 return
-            try:
-                former.channel.endpoints.take_back(former.sink, following.sink)
-            except EchoicError:
-                continue
-            self._channel.when_handed_over(following.sink.withdraw)
-            self._last_of(following)
-            return
 
     def _last_of(self, stage: Stage) -> None:
         """Let a pair end when the handler has seen everything that it has made."""

@@ -163,6 +163,8 @@ class Endpoints:
             EchoicError: The manager does not know the channel, or cannot be reached, or a source refuses.
         """
         member = self.member
+        if former is not None:
+            former.claim(arrived=False)
         with self._lock, self.switchboard.lock:
             if former is not None:  # others here may hear this channel, of sources that have yet to turn
                 member.turns.expect(sink.name)
@@ -174,7 +176,7 @@ class Endpoints:
         try:
             self._join(sink, former)
             if former is not None:
-                self._settle(sink, former)
+                sink.claim(arrived=True)
         except Exception:
             if former is None:
                 sink.discard()
@@ -187,21 +189,25 @@ class Endpoints:
             EchoicError: The manager cannot be reached.
         """
         self._join(sink, former)
-        self._settle(sink, former)
+        sink.claim(arrived=True)
 
-    def _settle(self, sink: Sink, former: Sink) -> None:
-        """Note that a sink has taken the place of another, for a manager that may be started anew."""
-        sink.arrived, former.arrived = True, False
+    def settle(self, sink: Sink, *, arrived: bool) -> None:
+        """Note whether a sink has come from another channel for good; while it is on its way, nothing is claimed.
+
+        The claim is for a manager that is started anew, and knows of no turns.
+        """
         with self._lock:
-            self.member.sink = self._wish()
+            sink.arrived = arrived
+            if sink in self.sinks:
+                self.member.sink = self._wish()
 
     def replace_sink(self, former: Sink, sink: Sink) -> None:
-        """Put another sink in the place of one of this channel, between two batches."""
+        """Put another sink in the place of one of this channel, between two batches; for all others it is the same."""
         with self._lock:
+            sink.name, sink.arrived = former.name, former.arrived
             self.sinks = tuple(sink if other is former else other for other in self.sinks)
             self.switchboard.close_arrivals()
             self.member.sink = self._wish()
-        self.switchboard.do(lambda core: core.join(self.member, "sink", ignore))
 
     def _join(self, sink: Sink, former: Sink | None) -> None:
         instead, handle = (former.channel, former.name) if former is not None else ("", "")

@@ -108,7 +108,7 @@ class Sink:
         if declared is not None and channel_format is not None:
             match(channel_format, Format.of(declared), narrow=narrow)
         label = getattr(handler, "__name__", "") or type(handler).__name__ if handler is not None else "iterator"
-        self.name: Final = f"{label.strip('<>')}#{next(_numbers)}"
+        self.name = f"{label.strip('<>')}#{next(_numbers)}"
         self.arrived = False
         """Whether it has taken the place of a sink of another channel, and all sources know."""
         self.trunk: Sink | None = None
@@ -203,6 +203,10 @@ class Sink:
     def discard(self) -> None:
         """Be as if it had never been, since it could not be subscribed."""
         self.close()
+
+    def claim(self, *, arrived: bool) -> None:
+        """Note whether it has come from another channel for good."""
+        self._endpoints.settle(self, arrived=arrived)
 
     def withdraw(self) -> None:
         """Take no further events; what waits is still handled."""

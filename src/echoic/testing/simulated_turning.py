@@ -5,7 +5,9 @@ publish. All modulators let everything pass, or hold the last events back for a 
 source is 0, 1, 2, ... whatever it was reset to and however often:
 
     order    nothing comes twice and nothing overtakes, whatever fails
-    whole    nothing is passed over, unless the two hubs have given each other up and the handle was told of a gap
+    whole    nothing is passed over between hubs that have not given each other up, nor the manager one of them, since
+             the last event that was seen was submitted; where they did, it may be passed over in silence by a handle
+             that leaves the channel before its hub is sent to again
     alive    when all is healed, everything that sources submit is seen again
 """
 
