@@ -75,7 +75,7 @@ def _superseded(member: Member, hub: str, sink: SinkHub) -> bool:
 
 def _turns_of(core: "Concentrator", sink: SinkHub) -> list[tuple[str, bool]]:
     """Return which sinks have come from another channel, or have left this one, if no turn is made here for them."""
-    return [(handle, taken) for handle, taken in sink.turns.items() if handle not in core.turning]
+    return [(handle, taken) for handle, taken in sink.turns.items() if (sink.address, handle) not in core.turning]
 
 
 def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer) -> None:

@@ -110,7 +110,7 @@ class Concentrator:
         self.search: Final = Search()
         self.sharing: Final = Sharing(self)
         self.quiet: Final = Quiet()
-        self.turning: Final[dict[str, Attach]] = {}  # by name, the last order for a sink whose turn is yet to come
+        self.turning: Final[dict[tuple[str, str], Attach]] = {}  # for sinks whose turn is yet to come, the last order
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0

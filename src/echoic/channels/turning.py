@@ -42,14 +42,15 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
     Sources of which the sink hears nothing yet wait for it: they have come while it was about to leave the channel by
     which it would have heard them.
     """
-    core.turning.update(dict.fromkeys((order.handle, order.successor), order))
+    names = [(order.sink.address, order.handle), (order.sink.address, order.successor)]
+    core.turning.update(dict.fromkeys(names, order))
     former = core.members.get(order.instead)
     if former is not None:  # even if it is refused: what others have done does not count here
         former.told.setdefault(order.sink.address, set()).add(order.handle)
     release = _held(core, order)
 
     def done() -> None:
-        for name in (order.handle, order.successor):
+        for name in names:
             if core.turning.get(name) is order:
                 del core.turning[name]
         release()
@@ -88,7 +89,7 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
     undrained = [origin for origin in origins if isinstance(origin, Modulation)]
 
     def at_last() -> None:
-        if core.turning.get(order.successor) is not order:  # the sink was called back while this waited
+        if core.turning.get((order.sink.address, order.successor)) is not order:  # it was called back meanwhile
             release()
             answer(Refused(UnreachableError.__name__, f"sink `{order.handle}` was called back meanwhile"))
             return

@@ -61,20 +61,22 @@ def install(  # noqa: PLR0913 - all that a hub decides, each by name
         MalformedFrameError: It is no parcel.
         ModulatorError: Its code cannot be loaded.
     """
-    opened, key = unpack(parcel)
+
+    def admit(signer: str) -> None:
+        if signer not in trusted and signer not in sandboxed and EVERYBODY not in sandboxed:
+            raise RefusedError(
+                f"the hub at {hub} runs no modulators signed by {signer}; its operator can list the key "
+                f"(see `echoic keys trust`)"
+            )
+
+    opened, key = unpack(parcel, admit=admit)
     if opened.parent != parent:
         raise RefusedError(f"the modulator `{opened.class_name}` was signed for {opened.parent}, not for {parent}")
-    in_process = key in trusted
-    if not in_process and key not in sandboxed and EVERYBODY not in sandboxed:
-        raise RefusedError(
-            f"the hub at {hub} runs no modulators signed by {key}; its operator can list the key "
-            f"(see `echoic keys trust`)"
-        )
 
     def services(source: int) -> Services:
         return grant_all(opened.requires, source=source, grant=grant, modulator=opened.class_name, hub=hub)
 
     for source in sources:
         services(source)
-    place = Environment if in_process else Sandbox
+    place = Environment if key in trusted else Sandbox
     return place(opened, key=key, events=input, services=services, shared=shared, limits=limits)
