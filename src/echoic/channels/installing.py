@@ -403,7 +403,7 @@ def review(core: "Concentrator", now_ns: int) -> None:
         if key in core.derivations and isinstance(derivation, Modulation) and _is_over(core, derivation):
             remove(core, key)
     loads = {derivation: derivation.review(now_ns) for derivation in core.derivations.values() if derivation.ready}
-    loads = {derivation: load for derivation, load in loads.items() if derivation.limited}
+    loads = {one: load for one, load in loads.items() if one.limited and not one.suspended}  # which take no more time
     total = core.load = sum(loads.values())
     if total <= core.policy.load_limit:
         if len(core.derivations) < core.policy.derivations_max:  # there is room at last for what was refused
