@@ -1,5 +1,6 @@
 """Modulators in this process, and the watchdog that stops those that take too long."""
 
+import sys
 import threading
 import time
 
@@ -143,6 +144,20 @@ def test_a_call_inside_a_call_is_stopped_by_whichever_limit_comes_first() -> Non
         return "went on"
 
     assert watchdog.guard(outer, 10, "the outer call") == "went on"
+
+
+def test_a_profile_function_works_after_a_call_was_stopped() -> None:
+    """An interpreter that is told to look for an exception, and finds none, may look again for ever."""
+    with pytest.raises(ModulatorError):
+        Watchdog().guard(lambda: spin(20), LIMIT_SECONDS, "it")
+    seen: list[str] = []
+    sys.setprofile(lambda frame, what, _: seen.append(what) if frame.f_code.co_name == "spin" else None)
+    try:
+        for _ in range(100):
+            spin(0)
+    finally:
+        sys.setprofile(None)
+    assert (seen.count("call"), seen.count("return")) == (100, 100)
 
 
 def test_the_watchdog_wakes_up_again_after_it_has_slept() -> None:

@@ -12,11 +12,14 @@ which would then strike whoever comes next. The order of steps rules that out:
     1  function()                                a  is the time over, and `done` still false?
     2  done = True                               b  ask for the exception
     3  wait for the lock, release it
-    4  take back what was asked for and has not struck yet
+    4  ask for one more, and catch it
 
 Step 2 comes right behind the call, in the normal way and as the first step of an `except`, where the interpreter does
 not look for exceptions. After step 2 the watchdog asks for none, except one that it is just about to; step 3 waits for
-that. It may strike in step 3 or 4, which are therefore done once more if it does. There is no second one to come.
+that. It may strike in step 3 or 4, which are therefore done once more if it does. There is no second one to come. A
+thread has room for one request, so that of step 4 takes the place of one that has not struck yet. To take a request
+back, which the interpreter offers too, leaves up to Python 3.12 every thread looking for it for good, and a program
+with a profile function in an endless loop.
 
 This stops honest mistakes: a loop without an end, a computation that is too long. It does not stop hostility. Code that
 catches every exception is struck again every 10 ms, a hundred times, and then left alone; code that stays inside one
@@ -38,13 +41,12 @@ __all__ = ["Watchdog", "watchdog"]
 LOOK_SECONDS: Final = 0.01
 IDLE_LOOKS: Final = 100  # after so many without anybody at work, it sleeps
 STRIKES_MAX: Final = 100
+CATCH_STEPS: Final = 10_000  # the first of them is enough
 
 Result = TypeVar("Result")
 
 set_exception: Final = ctypes.pythonapi.PyThreadState_SetAsyncExc
 set_exception.argtypes = (ctypes.c_ulong, ctypes.py_object)
-clear_exception: Final = ctypes.pythonapi["PyThreadState_SetAsyncExc"]
-clear_exception.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
 
 
 class _Overtime(KeyboardInterrupt):
@@ -121,8 +123,17 @@ class Watchdog:
         if time.monotonic() >= turn.deadline:  # before that, nothing was asked for
             with self._lock:
                 pass
-            clear_exception(turn.thread, None)
+            if turn.strikes:
+                self._catch(turn.thread)
         self._turns.pop(id(turn), None)
+
+    def _catch(self, thread: int) -> None:
+        try:
+            set_exception(thread, _Overtime)
+            for _ in range(CATCH_STEPS):
+                pass
+        except _Overtime:
+            return
 
     def _watch(self) -> None:
         idle = 0
