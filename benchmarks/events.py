@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from benchmarks.harness import label_ends, machine
-from benchmarks.rivals import CHANNELS, Field, installed_rivals, missing_rivals
+from benchmarks.rivals import CHANNELS, Field, Rival, installed_rivals, missing_rivals
 from echoic.testing.bench import Contender, Effort, Report, Table
-from echoic.testing.bench.derive import Compiler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +41,7 @@ COLOURS = {
 class Choice:
     """Who takes part."""
 
-    rivals: Sequence[Contender | Compiler]
+    rivals: Sequence[Rival]
     only: Sequence[str]
 
     def beside(self, own: Sequence[Contender]) -> list[Contender]:
@@ -96,7 +95,7 @@ def _parse(description: str) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="WORD",
-        help="only what has this word in its name: contenders, or parts of derive",
+        help="only what has this word in its name: contenders, or parts of derive, eager, journal",
     )
     parser.add_argument("--no-rivals", action="store_true", help="only what comes with echoic and with Python")
     given = parser.parse_args()

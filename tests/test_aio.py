@@ -4,12 +4,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from echoic import Context, Controls, ECodeError, Hub, Policy, Trouble, aio, event
 from echoic.errors import ChannelNotFoundError, ClosedError, DeliveryError, LocalError, RefusedError
+from echoic.hub import Stamp
 from tests.hub.parties import PATIENCE_SECONDS, Note, Tick
 
 
@@ -416,5 +418,46 @@ def test_sources_are_steered_from_a_loop_and_have_a_context() -> None:
             await source.submit(Tick(0, 7))
             assert (await anext(events)).number == 7
         assert source.context.rate == 7.0
+
+    play(scene)
+
+
+def test_recorded_events_are_awaited_one_after_the_other_from_where_a_sink_has_stopped(tmp_path: Path) -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+        got: list[tuple[int, int]] = []
+
+        async def handle(tick: Tick, stamp: Stamp) -> None:
+            await asyncio.sleep(0)
+            got.append((tick.number, stamp.sequence))
+
+        async with await here.record(channel.id, tmp_path) as recording, await channel.source(name="feed") as source:
+            recorded = await there.open(channel.id, Tick)
+            for start in range(0, 30, 10):
+                await source.submit_batch([Tick(0, number) for number in range(start, start + 10)])
+                async with await recorded.resume(handle, name="billing") as sink:
+                    await until(lambda start=start: len(got) == start + 10)
+                assert sink.statistics().kept == (start + 10,)
+                assert await sink.wait()
+            assert recording.statistics().events == 30
+        assert got == [(number, number) for number in range(30)]
+
+    play(scene)
+
+
+def test_a_coroutine_that_raises_ends_its_durable_sink(tmp_path: Path) -> None:
+    async def scene(there: aio.Hub, here: aio.Hub) -> None:
+        channel = await there.create("ticks", Tick)
+
+        async def fail(tick: Tick, stamp: Stamp) -> None:
+            raise ValueError("not this one")
+
+        async with await there.record(channel, tmp_path):
+            source = await channel.source()
+            await source.submit(Tick(0, 0))
+            sink = await channel.resume(fail)
+            assert await sink.wait(PATIENCE_SECONDS)
+            assert "ValueError: not this one" in sink.trouble
+            await sink.close()
 
     play(scene)

@@ -2,7 +2,7 @@
 
 In `CHANNELS` are those who move events between Python processes: each takes a Python object, packs it with msgspec
 (`codec`), and decodes it into an object before the callback. In `CODE` are those who compile a stranger's code while
-the program runs. What is not installed does not take part.
+the program runs, in `FILES` those who keep events on a disk. What is not installed does not take part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,11 @@ from importlib.util import find_spec
 
 from echoic.testing.bench import Contender
 from echoic.testing.bench.derive import Compiler
+from echoic.testing.bench.journal import Keeper
 
-__all__ = ["CHANNELS", "CODE", "Field", "installed_rivals", "missing_rivals"]
+__all__ = ["CHANNELS", "CODE", "FILES", "Field", "Rival", "installed_rivals", "missing_rivals"]
+
+Rival = Contender | Compiler | Keeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,12 @@ CHANNELS = Field(
     "CONTENDERS",
 )
 CODE = Field({"numba": "numba", "wasmtime": "wasmtime", "adios2": "cod"}, ("numba", "wasmtime", "adios2"), "COMPILERS")
+FILES = Field({"pyarrow": "arrow_files", "sqlite3": "sqlite", "mcap": "mcap_files"}, ("pyarrow", "mcap"), "KEEPERS")
 
 
-def installed_rivals(field: Field = CHANNELS) -> list[Contender | Compiler]:
+def installed_rivals(field: Field = CHANNELS) -> list[Rival]:
     """Return all rivals whose packages are installed."""
-    found: list[Contender | Compiler] = []
+    found: list[Rival] = []
     for needed, module in field.modules.items():
         if find_spec(needed) is not None:
             found += getattr(import_module(f"benchmarks.rivals.{module}"), field.name)

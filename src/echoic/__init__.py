@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from echoic.hub import Channel, Context, Controls, EagerSink, Events, Hub, Sink, Source
     from echoic.links import Identity
+    from echoic.recorder import Hole, Journal, Recorded
     from echoic.wire import Batch
 
 __all__ = [
@@ -55,11 +56,14 @@ __all__ = [
     "EcodeModulator",
     "Events",
     "Format",
+    "Hole",
     "Hub",
     "Identity",
+    "Journal",
     "Modulator",
     "Policy",
     "Record",
+    "Recorded",
     "Registry",
     "SharedObject",
     "SigningKey",
@@ -91,6 +95,7 @@ _homes = {
     "Batch": "echoic.wire",
     **dict.fromkeys(("Demodulator", "EcodeModulator", "Modulator", "SharedObject", "SigningKey"), "echoic.eager"),
     "Identity": "echoic.links",
+    **dict.fromkeys(("Hole", "Journal", "Recorded"), "echoic.recorder"),
     **dict.fromkeys(("Channel", "Context", "Controls", "EagerSink", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
 }
 

@@ -12,8 +12,9 @@ own pool; what does not is called as it is. Events come by the queue of a sink, 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from echoic import hub as blocking
 from echoic.channels import (
@@ -29,8 +30,11 @@ from echoic.channels import (
 )
 from echoic.errors import EchoicError
 from echoic.links import Identity
+from echoic.recorder import SEGMENT_BYTES_MAX, Hole, Missing, Retention
 
-__all__ = ["Channel", "Derivation", "Events", "Hub", "Parameters", "Source"]
+__all__ = ["Channel", "Derivation", "DurableSink", "Events", "Hub", "Parameters", "Recording", "Source"]
+
+KEEP_ALL: Final = Retention()
 
 
 class Hub:
@@ -60,6 +64,28 @@ class Hub:
     async def open(self, channel: str, declared: object | None = None) -> "Channel":
         """Open a channel, as `echoic.Hub.open` does."""
         return Channel(await asyncio.to_thread(self.blocking.open, channel, declared))
+
+    async def record(
+        self,
+        channel: "str | Channel",
+        path: str | Path,
+        *,
+        partitions: int = 1,
+        retention: Retention = KEEP_ALL,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
+        durability: Literal["disk", "os"] = "disk",
+    ) -> "Recording":
+        """Record a channel in a journal, as `echoic.Hub.record` does."""
+        recording = await asyncio.to_thread(
+            self.blocking.record,
+            channel if isinstance(channel, str) else channel.blocking,
+            path,
+            partitions=partitions,
+            retention=retention,
+            segment_bytes_max=segment_bytes_max,
+            durability=durability,
+        )
+        return Recording(recording)
 
     async def channels(self, address: str | None = None) -> list[ChannelEntry]:
         """Return the channels that a hub manages or a name server knows."""
@@ -92,11 +118,13 @@ class Channel:
         self,
         declared: object | None = None,
         *,
+        name: str = "",
         context: blocking.Context | None = None,
         controls: blocking.Controls | None = None,
     ) -> "Source":
         """Open a source, as `echoic.Channel.source` does; controls are called in threads, not in the loop."""
-        return Source(await asyncio.to_thread(self.blocking.source, declared, context=context, controls=controls))
+        opened = asyncio.to_thread(self.blocking.source, declared, name=name, context=context, controls=controls)
+        return Source(await opened)
 
     async def steer(self, action: str, /, **values: Plain) -> list[Steering]:
         """Ask every source to `start`, `stop` or `tune` the generation of events, as `echoic.Channel.steer` does."""
@@ -196,6 +224,41 @@ class Channel:
 
         return asyncio.create_task(follow(), name=f"echoic-{self.name}")
 
+    async def resume(
+        self,
+        handler: Callable[[Any, blocking.Stamp], Awaitable[object]],
+        *,
+        name: str = "",
+        positions: Sequence[int] | None = None,
+        declared: object | None = None,
+        batch: bool = False,
+        journal: str = "",
+        on_gap: Callable[[Hole | Missing], object] | None = None,
+    ) -> "DurableSink":
+        """Await a coroutine function for every recorded event, one after the other, as `echoic.Channel.resume` does.
+
+        `on_gap` is called in a thread, not in the loop.
+        """
+        loop = asyncio.get_running_loop()
+
+        async def handle(event: object, stamp: blocking.Stamp) -> None:
+            await handler(event, stamp)
+
+        def wait_for(event: object, stamp: blocking.Stamp) -> None:
+            asyncio.run_coroutine_threadsafe(handle(event, stamp), loop).result()
+
+        sink = await asyncio.to_thread(
+            self.blocking.resume,
+            wait_for,
+            name=name,
+            positions=positions,
+            declared=declared,
+            batch=batch,
+            journal=journal,
+            on_gap=on_gap,
+        )
+        return DurableSink(sink)
+
     def events(
         self,
         declared: object | None = None,
@@ -210,6 +273,58 @@ class Channel:
     def statistics(self) -> ChannelCounts:
         """Return what went through the channel in this hub."""
         return self.blocking.statistics()
+
+
+class Recording:
+    """A channel that is being recorded, until this is closed."""
+
+    def __init__(self, recording: blocking.Recording) -> None:
+        self.blocking: Final = recording
+        self.journal: Final = recording.journal
+
+    def statistics(self) -> blocking.RecordingStatistics:
+        """Return the counts so far, and why nothing can be kept for the moment, if that is so."""
+        return self.blocking.statistics()
+
+    async def close(self, *, release: bool = True) -> None:
+        """Keep what has arrived, and end, as `echoic.hub.Recording.close` does."""
+        await asyncio.to_thread(self.blocking.close, release=release)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class DurableSink:
+    """A handler that is awaited for every recorded event."""
+
+    def __init__(self, sink: blocking.DurableSink) -> None:
+        self.blocking: Final = sink
+
+    @property
+    def trouble(self) -> str:
+        """Why no events come: what has ended it, or what it waits for; "" if all is well."""
+        return self.blocking.trouble
+
+    def statistics(self) -> blocking.DurableStatistics:
+        """Return the counts so far, and where it goes on."""
+        return self.blocking.statistics()
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended; tell whether it has."""
+        return await asyncio.to_thread(self.blocking.wait, timeout)
+
+    async def close(self) -> None:
+        """End, and keep its position, if it has a name."""
+        await asyncio.to_thread(self.blocking.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 class Parameters:

@@ -25,6 +25,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
         ├── UnreachableError          nobody answers at an address, or a peer is gone
         ├── RefusedError              a peer did not do what it was asked
         ├── ModulatorError            shipped code failed, or was stopped at a limit
+        ├── JournalError              a journal is damaged, not there, in use by another writer, or cannot be written
         └── DeliveryError             a synchronous event was not handled by every sink
 
 A message is one lower-case sentence with what is wrong, the value, the limit and the place:
@@ -44,6 +45,7 @@ __all__ = [
     "FormatError",
     "IncompatibleTypesError",
     "InsecureError",
+    "JournalError",
     "LimitExceededError",
     "LocalError",
     "MalformedBatchError",
@@ -151,6 +153,10 @@ class RefusedError(RemoteError):
 
 class ModulatorError(RemoteError):
     """Shipped code failed, or was stopped at a limit."""
+
+
+class JournalError(RemoteError):
+    """A journal is damaged, not there, in use by another writer, or cannot be written."""
 
 
 class DeliveryError(RemoteError):

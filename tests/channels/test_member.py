@@ -27,9 +27,9 @@ def test_whatever_arrives_each_event_is_delivered_or_missing_at_most_once(script
     for name, first, count in script:
         numbers = list(range(first, first + count))
         if name == "events":
-            fresh, missing = member.advance(SOURCE, first, count)
+            stale, missing = member.advance(SOURCE, first, count)
             seen += range(missing.first, missing.last + 1) if missing else ()
-            seen += numbers if fresh else ()
+            seen += numbers[stale:]
         elif name == "gap":
             gap = member.skip(Gap(1, SOURCE, first, first + count - 1, "a test"))
             seen += range(gap.first, gap.last + 1) if gap else ()
@@ -47,13 +47,21 @@ def test_a_gap_of_a_source_that_was_never_heard_is_news() -> None:
     member = a_member()
     assert member.skip(gap) == gap
     assert member.skip(gap) is None
-    assert member.advance(SOURCE, 5, 1) == (True, None)
+    assert member.advance(SOURCE, 5, 1) == (0, None)
 
 
 def test_a_gap_tells_also_what_is_missing_before_it() -> None:
     member = a_member()
     member.advance(SOURCE, 0, 3)
     assert member.skip(Gap(1, SOURCE, 5, 6, "dropped")) == Gap(1, SOURCE, 3, 6, "dropped")
+
+
+def test_of_events_that_were_there_in_part_the_others_are_fresh() -> None:
+    member = a_member()
+    member.advance(SOURCE, 0, 5)
+    assert member.advance(SOURCE, 2, 3) == (3, None)
+    assert member.advance(SOURCE, 3, 6) == (2, None)
+    assert member.positions[SOURCE] == 9
 
 
 def test_positions_are_bounded() -> None:

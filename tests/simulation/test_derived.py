@@ -3,10 +3,6 @@
 `python -m echoic.testing.simulation --derived --seed N --mode liveness` repeats a seed that failed.
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from echoic.channels import CREDIT_BYTES, Derivation, Placement, Policy, Slow
@@ -17,6 +13,7 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import DerivedChannel
 from echoic.testing.simulated_ends import Sample, Source, Subscription
 from echoic.testing.simulation import run_simulation
+from tests.simulation.hash_seeds import printed_under_hash_seeds
 
 LARGE_BYTES = CREDIT_BYTES // 16
 SEEDS, SEEDS_PER_TEST = 50, 10
@@ -46,17 +43,7 @@ def test_a_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
         "from echoic.testing.simulation import run_simulation;"
         "print([run_simulation(seed, 'liveness', derived=True).trace for seed in (4, 5, 6)])"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(printed) == 1
+    assert len(printed_under_hash_seeds(program)) == 1
 
 
 def run_until_one_fails(seeds: range) -> str:

@@ -5,9 +5,6 @@ field, at any copy; and a writer sees its own last word. When all is healed: eve
 writer the last word has come. The seed is in the message of what fails, and makes the same run again.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +17,7 @@ from echoic.formats import Format, Record
 from echoic.testing import SimulatedHub, SimulatedSystem
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.wire import Batch
+from tests.simulation.hash_seeds import printed_under_hash_seeds
 
 WRITERS = 5
 FAULTS_NS, HEALED_NS = 20 * SECOND, 45 * SECOND
@@ -265,17 +263,7 @@ def test_all_copies_agree_on_every_writers_last_word_whatever_failed(start: int)
 
 def test_a_seed_gives_the_same_story_whatever_the_hash_seed() -> None:
     program = "from tests.simulation.test_shared_objects import run; print(run(3), run(4))"
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(printed) == 1
+    assert len(printed_under_hash_seeds(program)) == 1
 
 
 def run_until_one_fails(seeds: range) -> str:

@@ -5,7 +5,19 @@ from echoic.channels.concentrator import Concentrator
 from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import Directory, ManagedChannel, nearest
-from echoic.channels.effects import Compile, Delivery, Dial, Dismiss, Drain, Effect, Ended, Forgotten, Missed, Troubled
+from echoic.channels.effects import (
+    Compile,
+    Consult,
+    Delivery,
+    Dial,
+    Dismiss,
+    Drain,
+    Effect,
+    Ended,
+    Forgotten,
+    Missed,
+    Troubled,
+)
 from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
@@ -19,6 +31,8 @@ from echoic.channels.installing import (
     report_trouble,
     send_share,
 )
+from echoic.channels.journal_messages import Ask, Fetch, Fetched, Kept, Mark, Marked
+from echoic.channels.keeping import recorder_name, retire, take_over
 from echoic.channels.member import Call, Member
 from echoic.channels.messages import (
     Browse,
@@ -76,6 +90,7 @@ __all__ = [
     "VARIABLE_START",
     "Action",
     "ArrivalLane",
+    "Ask",
     "Browse",
     "Call",
     "CallLane",
@@ -84,6 +99,7 @@ __all__ = [
     "ChannelId",
     "Compile",
     "Concentrator",
+    "Consult",
     "Delivery",
     "Derivation",
     "DerivationCounts",
@@ -99,13 +115,18 @@ __all__ = [
     "Effect",
     "Ended",
     "Fanout",
+    "Fetch",
+    "Fetched",
     "Forgotten",
     "Gap",
     "Greeting",
     "Helm",
     "Joined",
+    "Kept",
     "Listing",
     "ManagedChannel",
+    "Mark",
+    "Marked",
     "Master",
     "Member",
     "Message",
@@ -160,10 +181,13 @@ __all__ = [
     "ignore",
     "nearest",
     "note_room",
+    "recorder_name",
     "report_trouble",
+    "retire",
     "send_share",
     "split",
     "stir",
     "stirring_ns",
     "submit_runs",
+    "take_over",
 ]

@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING
 
 from echoic.channels.attaching import attached, detach
+from echoic.channels.consulting import consult
 from echoic.channels.identity import ChannelId
 from echoic.channels.installing import answer_derivation, install
+from echoic.channels.journal_messages import Ask, Fetch, Mark
 from echoic.channels.messages import (
     Attach,
     Detach,
@@ -47,8 +49,8 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
                 answer(core.manager.handle(message, frozenset()))
             case Attach():
                 _attach(core, message, answer)
-            case Detach(channel, address, subscription):
-                detach(core, core.opened(channel), address, subscription)
+            case Detach(channel):
+                detach(core, core.opened(channel), message)
                 answer(Done())
             case Tune() | Save() | Restore() | Trouble():
                 answer_derivation(core, message, answer)
@@ -56,10 +58,11 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
                 core.sharing.carry_out(message, sender, answer)
             case Steer():
                 steer(core, message, answer)
-            case Leave(name, "sink", address):
-                for source in core.manager.directory.leave_sink(name, address):
-                    core.ask(source, Detach(str(ChannelId(core.address, name)), address), ignore)
+            case Leave(_, "sink"):
+                _let_leave(core, message)
                 answer(Done())
+            case Ask() | Fetch() | Mark():
+                consult(core, message, answer)
             case Report():
                 counts = [member.counts() for member in core.members.values()]
                 derived = [derivation.counts() for derivation in core.derivations.values()]
@@ -69,6 +72,14 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
                 answer(core.manager.handle(message, living))
     except EchoicError as error:
         answer(Refused(type(error).__name__, str(error)))
+
+
+def _let_leave(core: "Concentrator", leave: Leave) -> None:
+    """Strike a hub with sinks, and have the sources send no more to it."""
+    sources, journal = core.manager.directory.leave_sink(leave.name, leave.address, held=leave.held)
+    order = Detach(str(ChannelId(core.address, leave.name)), leave.address, journal=journal)
+    for source in sources:
+        core.ask(source, order, ignore)
 
 
 def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:

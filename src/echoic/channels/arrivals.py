@@ -47,9 +47,11 @@ def receive_events(core: "Concentrator", neighbour: "Neighbour", frame: Frame, *
         raise MalformedFrameError("a synchronous event has the number 0, which is none")
     binding = _binding(neighbour, frame.channel)
     batch = parse_batch(payload[header.size :], neighbour.registry) if binding.wanted else None
-    delivery = _arrive(core, neighbour, binding, frame.channel, (first, source), batch, cost_of(len(payload)))
-    if delivery is not None:
-        return [msgspec.structs.replace(delivery, call=number[0])] if call else [delivery]
+    deliveries = _arrive(core, neighbour, binding, frame.channel, (first, source), batch, cost_of(len(payload)))
+    if deliveries and call:
+        deliveries[-1] = msgspec.structs.replace(deliveries[-1], call=number[0])
+    if deliveries:
+        return deliveries
     if call:
         core.send(neighbour.id, encode_reply(frame.channel, number[0], {}))
     return []
@@ -79,9 +81,7 @@ def receive_runs(core: "Concentrator", neighbour: "Neighbour", frame: Frame) -> 
     deliveries: list[Delivery] = []
     for (channel, events, first, source), part in zip(runs, batch.parts(counts), strict=True):
         binding = _binding(neighbour, channel)
-        delivery = _arrive(core, neighbour, binding, channel, (first, source), part, share * events)
-        if delivery is not None:
-            deliveries.append(delivery)
+        deliveries += _arrive(core, neighbour, binding, channel, (first, source), part, share * events)
     return deliveries
 
 
@@ -107,21 +107,39 @@ def _arrive(
     place: tuple[int, int],
     batch: Batch | None,
     size: int,
-) -> Delivery | None:
-    """Note events as arrived; return them if they are wanted and were not there before."""
+) -> list[Delivery]:
+    """Note events as arrived; return those that are wanted, and of what was here before what a recorder may lack."""
     member = binding.member
     if member is None or batch is None or not binding.wanted:
         decline(core, neighbour, binding)
-        return None
+        return []
     first, source = place
-    fresh, gap = member.advance(source, first, batch.count)
+    stale, gap = member.advance(source, first, batch.count)
     if gap is not None:
         core.miss(member, gap)
     raw = member.is_raw(source, first)
     delivery = Delivery(member, batch, source, first, neighbour.id, channel, size, 0, raw)
-    if not fresh:
-        core.handled(delivery)
-        return None
+    if stale:
+        return _arrive_again(core, delivery, stale)
     member.events_in += batch.count
     member.bytes_in += size
-    return delivery
+    return [delivery]
+
+
+def _arrive_again(core: "Concentrator", delivery: Delivery, stale: int) -> list[Delivery]:
+    """Return what is left of events of which some were here before.
+
+    A source that was started anew may cut its events into other batches, and a recorder that begins beside sinks that
+    were here before it gets what they have got already; it knows itself what it has.
+    """
+    member, batch, recorded = delivery.member, delivery.batch, delivery.member.recorded is not None
+    if stale == batch.count:
+        if recorded:
+            return [msgspec.structs.replace(delivery, again=True)]
+        core.handled(delivery)
+        return []
+    known, fresh = batch.parts([stale, batch.count - stale])
+    member.events_in += fresh.count
+    member.bytes_in += delivery.size
+    rest = msgspec.structs.replace(delivery, batch=fresh, first=delivery.first + stale)
+    return [msgspec.structs.replace(delivery, batch=known, size=0, again=True), rest] if recorded else [rest]

@@ -3,8 +3,18 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from echoic.channels.keeping import (
+    keep_for,
+    let_go,
+    recorder_name,
+    resend,
+    resumed,
+    retire,
+    starts_of,
+    supersede,
+)
 from echoic.channels.member import Member
-from echoic.channels.messages import Cut, Done, SinkHub, Turn
+from echoic.channels.messages import Cut, Detach, Done, SinkHub, Turn
 from echoic.channels.requests import Answer
 
 if TYPE_CHECKING:
@@ -17,6 +27,9 @@ __all__ = ["arrange", "attach_all", "attached", "detach"]
 def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
     """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
     waiting = {sink.address: sink for sink in sinks}
+    for sink in waiting.values():
+        if sink.address != core.address:  # what is recorded here is gone with the sources when this process ends
+            keep_for(member, sink)
     silent: list[SinkHub] = []
     here = waiting.pop(core.address, None)
     for handle, taken in _untold(core, member, here) if here is not None else ():
@@ -47,16 +60,23 @@ def _bind(core: "Concentrator", member: Member, hub: str, sink: SinkHub) -> None
     """Send to a hub from here on, and tell it which of its sinks take part from here on."""
     if member.origin is not None:
         member.origin.catch_up()
+    supersede(member, hub, sink)
+    known = member.fanout.targets.get(hub)
+    begins = known is not None and known.sink.journal != sink.journal  # beside sinks that were there before
     bind = member.attach(hub, sink)
     turns = _untold(core, member, sink)
     if bind is not None:
-        core.send(hub, bind)
+        core.send(hub, resumed(member, sink, bind))
         for placed in member.origin.placements(member) if member.origin is not None else ():
             core.send(hub, placed)
         departed = dict.fromkeys(member.departed.pop(sink.address, frozenset()), False)
         turns = [*_turns_of(core, sink), *departed.items()]
     for handle, taken in turns:
-        core.send(hub, Turn(member.number, handle, dict(member.sources), taken))
+        recorder = sink.journal and handle == recorder_name(sink.journal)
+        positions = starts_of(member, sink.journal) if recorder else dict(member.sources)
+        core.send(hub, Turn(member.number, handle, positions, taken))
+    if bind is not None or begins:
+        resend(core, member, hub, sink)
 
 
 def _untold(core: "Concentrator", member: Member, sink: SinkHub) -> list[tuple[str, bool]]:
@@ -89,9 +109,12 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
     attach_all(core, member, [sink], settled)
 
 
-def detach(core: "Concentrator", member: Member, address: str, subscription: int) -> None:
+def detach(core: "Concentrator", member: Member, order: Detach) -> None:
     """Send no more of a channel's events to a hub that does not want them."""
-    hub = member.disown(address, subscription)
+    address = order.address
+    hub = member.disown(address, order.subscription)
+    let_go(member, order.journal)
+    retire(core, member)
     member.told.pop(address, None)
     if hub:
         core.send(hub, Cut(member.number, "it is not wanted any more", asked=True))

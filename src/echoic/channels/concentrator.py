@@ -30,6 +30,8 @@ from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
 from echoic.channels.installing import install_heard, lineage_of, review
+from echoic.channels.journal_messages import Kept
+from echoic.channels.keeping import confirm, keep_call, settle_journals
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
 from echoic.channels.messages import (
@@ -167,6 +169,7 @@ class Concentrator:
 
         def joined(reply: Message) -> None:
             if isinstance(reply, Joined):
+                settle_journals(member, reply.journals)
                 attach = partial(attach_all, self, member, reply.sinks)
                 heard = partial(install_heard, self, member, reply.heard)
                 former = ChannelId(member.manager, instead) if instead else None
@@ -184,8 +187,8 @@ class Concentrator:
         wish = Join(member.name, role, hub, lineage_of(member), instead, handle, successor)
         self.ask(member.manager, wish, replied)
 
-    def leave(self, member: Member, role: Role) -> None:
-        """Take no more part in a channel with sources or sinks."""
+    def leave(self, member: Member, role: Role, *, held: bool = False) -> None:
+        """Take no more part in a channel with sources or sinks; `held` for a recorder that will come back."""
         member.roles -= {role}
         member.lose(role)
         if role == "sink":
@@ -194,14 +197,14 @@ class Concentrator:
         else:
             member.told.clear()
         arrange(member)
-        self.ask(member.manager, Leave(member.name, role, self.address), ignore)
+        self.ask(member.manager, Leave(member.name, role, self.address, held), ignore)
 
     def blocked(self, member: Member) -> bool:
         """Whether a source of this channel must wait before it submits."""
         for hub, target in member.fanout.targets.items():
             if target.sink.slow == "block" and (target.credit <= 0 or self.neighbours[hub].full):
                 return True
-        return False
+        return any(keeping.full for keeping in member.keepings)
 
     def submit(self, member: Member, source: int, batch: Batch) -> None:
         """Send the next events of a source to every hub that has sinks.
@@ -212,13 +215,15 @@ class Concentrator:
         """
         first, count = member.position(source), batch.count
         targets = member.fanout.targets
-        if not targets:
+        if not targets and not member.keepings:
             member.pass_over(source, count)
             return
         payload = [EVENT_HEADER.pack(first, source), *batch.buffers()]
         frame = b"".join(encode_frame(FrameKind.EVENTS, payload, channel=member.number))
         member.pass_over(source, count)
         member.bytes_out += len(frame)
+        for keeping in member.keepings:
+            keeping.note(Run(source, first, first + count - 1, frame), batch.format)
         self.announce(targets, batch.format)
         full = frozenset([hub for hub in targets if self.neighbours[hub].full])
         if not full and member.fanout.flows:
@@ -238,6 +243,7 @@ class Concentrator:
         number, first = next(self.call_numbers), member.position(source)
         targets = member.fanout.targets
         call = Call({hub: target.sink for hub, target in targets.items()})
+        keep_call(member, source, batch)
         if targets:
             payload = [CALL_HEADER.pack(first, source, number), *batch.buffers()]
             frame = b"".join(encode_frame(FrameKind.CALLS, payload, channel=member.number))
@@ -493,18 +499,16 @@ class Concentrator:
         match message:
             case Bind():
                 self._bind(neighbour, message)
-            case Gap(number):
-                binding = neighbour.bindings.get(number)
-                if binding is not None and binding.member is not None and binding.wanted:
-                    gap = binding.member.skip(message)
-                    if gap is not None:
-                        self.miss(binding.member, gap)
+            case Gap():
+                self._skip(neighbour, message)
             case Cut():
                 self._cut(neighbour, message)
             case Placed():
                 neighbour.place(message)
             case Turn():
                 neighbour.turn(message)
+            case Kept():
+                confirm(self, message)
             case Farewell():
                 neighbour.leaving = True
             case _:
@@ -526,6 +530,13 @@ class Concentrator:
             return
         for gap in member.resume(message):
             self.miss(member, gap)
+
+    def _skip(self, neighbour: Neighbour, message: Gap) -> None:
+        binding = neighbour.bindings.get(message.number)
+        if binding is not None and binding.member is not None and binding.wanted:
+            gap = binding.member.skip(message)
+            if gap is not None:
+                self.miss(binding.member, gap)
 
     def _cut(self, neighbour: Neighbour, message: Cut) -> None:
         binding = neighbour.bindings.pop(message.number, None)

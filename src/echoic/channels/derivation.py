@@ -161,7 +161,7 @@ class Derivation:
     def _alone(self) -> bool:
         """Whether nobody else wants anything of the parent's events."""
         parent = self.parent
-        if parent is None or parent.fanout.targets or parent.sink is not None or len(parent.derivations) > 1:
+        if parent is None or parent.fanout.targets or parent.keepings or parent.sink or len(parent.derivations) > 1:
             return parent is None
         return parent.origin is None or parent.origin._alone  # noqa: SLF001 - of its own kind
 
@@ -287,7 +287,9 @@ class Derivation:
             self._note_spared(instance, batch.record_bytes, made, outlets)
         for port, outlet in outlets:
             events, notice = made.get(port), self._notice(outlet, instance)
-            if raw and (outlet.fanout.targets or outlet.owing):  # who is owed must know how many there were
+            if raw and (
+                outlet.fanout.targets or outlet.keepings or outlet.owing
+            ):  # who is owed must know how many there were
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
                 for some in split(events) if events.record_bytes > BATCH_BYTES_MAX else (events,):
@@ -573,7 +575,7 @@ class Derivation:
 
 def wanted(outlet: "Member") -> bool:
     """Whether anybody listens to a derived channel, or to one derived from it, as far as this hub is concerned."""
-    return bool(outlet.fanout.targets) or needed_here(outlet)
+    return bool(outlet.fanout.targets or outlet.keepings) or needed_here(outlet)
 
 
 def needed_here(outlet: "Member") -> bool:

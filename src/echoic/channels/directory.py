@@ -24,6 +24,7 @@ from echoic.wire import Batch
 
 __all__ = ["Directory", "ManagedChannel", "nearest"]
 
+JOURNALS_MAX: Final = 16
 MEMBERS_MAX: Final = 65_536  # hubs with sources of one channel, and as many with sinks
 DERIVED_MAX: Final = 1024  # channels derived from one
 DERIVED_BYTES_MAX: Final = 8 * 1024 * 1024  # of all recipes, so that those of a channel fit into one message
@@ -51,10 +52,31 @@ class ManagedChannel:
     context: bytes = b""
     """The descriptor of what its sources let others see of themselves; a derived channel's are those of its parent."""
 
+    journals: dict[str, bool] = field(default_factory=dict)
+    """Those that record it, even if their recorder is away, and as false those whose recorder has left."""
+
     @property
     def idle(self) -> bool:
         """Whether nobody takes part, and nothing is derived from it."""
         return not self.sources and not self.sinks and not self.children
+
+    def note_journal(self, journal: str, *, recorded: bool) -> None:
+        """Note that a recorder has come, or has left; one that vanishes has not left.
+
+        Raises:
+            LimitExceededError: There are too many.
+        """
+        if not journal:
+            return
+        if recorded and sum(self.journals.values()) >= JOURNALS_MAX and not self.journals.get(journal):
+            raise LimitExceededError(
+                f"`{self.name}` is recorded in {JOURNALS_MAX} journals already, which is the limit"
+            )
+        self.journals.pop(journal, None)
+        self.journals[journal] = recorded
+        left = [name for name, still in self.journals.items() if not still]
+        for name in left[:-JOURNALS_MAX]:
+            del self.journals[name]
 
 
 class Directory:
@@ -343,6 +365,9 @@ class Directory:
         if known is not None and (known.hub, known.subscription) == (sink.hub, sink.subscription):
             turns = {handle: taken for handle, taken in known.turns.items() if handle in sink.sinks}
             sink = msgspec.structs.replace(sink, turns={**turns, **sink.turns})
+        if known is not None and known.journal != sink.journal and not sink.held:
+            channel.note_journal(known.journal, recorded=False)
+        channel.note_journal(sink.journal, recorded=True)
         channel.sinks[sink.address] = sink
         return sorted(self.origins(name))
 
@@ -357,11 +382,16 @@ class Directory:
         """Strike a hub with sources."""
         self.get(name).sources.discard(address)
 
-    def leave_sink(self, name: str, address: str) -> list[str]:
-        """Strike a hub with sinks; return the hubs that must stop sending to it."""
+    def leave_sink(self, name: str, address: str, *, held: bool = False) -> tuple[list[str], str]:
+        """Strike a hub with sinks; return the hubs that must stop sending to it, and the journal that it kept.
+
+        When it is `held` its recorder will come back, and nobody need know which it was.
+        """
         channel = self.get(name)
-        channel.sinks.pop(address, None)
-        return sorted(self.origins(name))
+        left = channel.sinks.pop(address, None)
+        journal = left.journal if left is not None and not held else ""
+        channel.note_journal(journal, recorded=False)
+        return sorted(self.origins(name)), journal
 
     def forget_hub(self, address: str) -> None:
         """Strike a hub that has vanished, everywhere."""

@@ -6,13 +6,27 @@ from typing import TypeAlias
 import msgspec
 
 from echoic.channels.derivation import Derivation
+from echoic.channels.journal_messages import Fetch, Mark
 from echoic.channels.member import Member
 from echoic.channels.messages import Gap, Trouble
 from echoic.channels.modulation import Modulation
+from echoic.channels.requests import Answer
 from echoic.channels.runner import Runner
 from echoic.wire import Batch
 
-__all__ = ["Compile", "Delivery", "Dial", "Dismiss", "Drain", "Effect", "Ended", "Forgotten", "Missed", "Troubled"]
+__all__ = [
+    "Compile",
+    "Consult",
+    "Delivery",
+    "Dial",
+    "Dismiss",
+    "Drain",
+    "Effect",
+    "Ended",
+    "Forgotten",
+    "Missed",
+    "Troubled",
+]
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
@@ -28,6 +42,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     call: int
     raw: bool = False
     """Whether they have yet to be derived, because that was placed with the sinks."""
+    again: bool = False
+    """Whether they were here before, so that only a recorder has use for them, which may have begun since."""
 
 
 class Dial(msgspec.Struct, frozen=True):
@@ -82,4 +98,12 @@ class Troubled(msgspec.Struct, frozen=True):
     trouble: Trouble
 
 
-Effect: TypeAlias = Dial | Missed | Ended | Forgotten | Compile | Dismiss | Drain | Troubled
+class Consult(msgspec.Struct, frozen=True):
+    """Look into the journal of a channel that is recorded here, and answer, perhaps later."""
+
+    member: Member
+    message: Fetch | Mark
+    answer: Answer
+
+
+Effect: TypeAlias = Consult | Dial | Missed | Ended | Forgotten | Compile | Dismiss | Drain | Troubled

@@ -133,7 +133,9 @@ class CallLane:
     ) -> "CallLane | None":
         """Return a lane if one can be used now."""
         targets = member.fanout.targets
-        if not targets or member.derivations or any(target.sink.slow != "block" for target in targets.values()):
+        if not targets or member.derivations or member.keepings:
+            return None
+        if any(target.sink.slow != "block" for target in targets.values()):
             return None
         if any(format.token not in neighbours[hub].announced for hub in targets):
             return None
@@ -142,7 +144,9 @@ class CallLane:
     def post(self, record: bytes, number: int) -> Call | None:
         """Put an event into the outboxes of all hubs; None, and nothing done, when the lane cannot be used any more."""
         member, size = self._member, len(record)
-        if member.fanout.targets is not self._targets or member.derivations or size > PAYLOAD_BYTES_MAX // 2:
+        if member.fanout.targets is not self._targets or member.derivations or member.keepings:
+            return None
+        if size > PAYLOAD_BYTES_MAX // 2:
             return None
         event = CALL_HEADER.pack(member.pass_over(self._source, 1), self._source, number)
         if self._variable:

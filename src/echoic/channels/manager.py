@@ -69,7 +69,8 @@ class Manager:
                 sources, lineage = sorted(self.directory.origins(name)), self.directory.lineage(name)
                 return Described(name, descriptor, sources, list(channel.sinks.values()), lineage, channel.context)
             case Join(name, _, hub):
-                return Joined(self.directory.join_source(name, hub.address), self.directory.heard(name))
+                sinks, heard = self.directory.join_source(name, hub.address), self.directory.heard(name)
+                return Joined(sinks, heard, journals=dict(self.directory.get(name).journals))
             case Derive(step, share):
                 fresh = msgspec.structs.replace(step, version=0)  # only who restores a book tells how far it was
                 return DerivedAs(self.directory.derive(fresh, share=share))

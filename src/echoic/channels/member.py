@@ -13,7 +13,7 @@ events between are known to be missing even by a sink that never heard the sourc
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from echoic.formats import Format
 if TYPE_CHECKING:
     from echoic.channels.context import SourceContext
     from echoic.channels.derivation import Derivation
+    from echoic.channels.keeping import Keeping
     from echoic.channels.steering import Helm
 
 __all__ = ["CALL_HEADER", "EVENT_HEADER", "REPLY", "Call", "Member"]
@@ -73,7 +74,7 @@ class Call:
     def gone(self, hub: str, reason: str) -> None:
         """Note that a hub will not answer."""
         sink = self.waiting.pop(hub, None)
-        if sink is not None:
+        if sink is not None and not (sink.journal and len(sink.sinks) == 1):  # a recorder gets it when it comes back
             label = f"{', '.join(sink.sinks)} at {sink.address}" if sink.sinks else sink.address
             self.failures[label] = f"the hub is gone: {reason}"
 
@@ -100,6 +101,7 @@ class Member:
         "helms",
         "id",
         "joined",
+        "keepings",
         "lineage",
         "losses",
         "manager",
@@ -108,6 +110,7 @@ class Member:
         "number",
         "origin",
         "positions",
+        "recorded",
         "roles",
         "sink",
         "sources",
@@ -140,6 +143,10 @@ class Member:
         self.context: Format | None = None
         self.contexts: dict[int, SourceContext] | None = None
         self.helms: dict[int, Helm] | None = None
+        self.keepings: tuple[Keeping, ...] = ()
+        """What recorders have yet to confirm of the events of sources here."""
+        self.recorded: tuple[str, Mapping[int, int]] | None = None
+        """The journal that records the channel here, and how far each source is on its disk."""
         self.withheld = False
         """Whether a sink is about to go over to this channel, but sources here have yet to turn."""
         self.turns: Final = Turns()
@@ -264,16 +271,18 @@ class Member:
                     del self.positions[oldest]
             self.positions[source] = position
 
-    def advance(self, source: int, first: int, count: int) -> tuple[bool, Gap | None]:
-        """Note that events have arrived; return whether they are fresh, and what is missing before them."""
+    def advance(self, source: int, first: int, count: int) -> tuple[int, Gap | None]:
+        """Note that events have arrived; return how many of them were there before, and what is missing before them."""
         expected = self.positions.get(source)
         if expected is None:
             self.expect(source, first)
             expected = first
-        if first < expected:
-            return False, None
+        if first + count <= expected:
+            return min(expected - first, count), None
         self.positions[source] = first + count
-        return True, Gap(0, source, expected, first - 1, LINK_LOST) if first > expected else None
+        if first <= expected:
+            return expected - first, None
+        return 0, Gap(0, source, expected, first - 1, LINK_LOST)
 
     def skip(self, gap: Gap) -> Gap | None:
         """Note that events will not arrive; return what is missing and was not told before.

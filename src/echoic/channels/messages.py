@@ -23,6 +23,7 @@ unknown or malformed one is refused by the decoder and nothing else is ever buil
                      Write    -> Update             change fields of it
                      Unwatch  -> Done
                      Update                         it was changed, or is not shared any more (master's hub to watchers)
+    recording        Kept, Ask -> Kept, Fetch -> Fetched, Mark -> Marked     see `journal_messages`
     names            Register -> Done, Resolve -> Resolved, Unregister -> Done
     looking around   Browse   -> Listing, Report -> Reported
     leaving          Farewell                       this hub ends; do not look for it
@@ -34,6 +35,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from echoic.channels.actions import Plain, Steering
+from echoic.channels.journal_messages import Ask, Fetch, Fetched, Kept, Mark, Marked, Tagged
 from echoic.errors import MalformedFrameError
 from echoic.wire import Buffer
 
@@ -95,10 +97,6 @@ Slow: TypeAlias = Literal["block", "drop_oldest", "latest", "disconnect"]
 Placement: TypeAlias = Literal["source", "sink", "auto"]
 
 
-class _Tagged(msgspec.Struct, frozen=True, tag=True):
-    pass
-
-
 class SinkHub(msgspec.Struct, frozen=True):
     """A hub that wants the events of a channel, what to do when it does not keep up, and what its sinks are called.
 
@@ -113,6 +111,10 @@ class SinkHub(msgspec.Struct, frozen=True):
     subscription: int = 0
     turns: dict[str, bool] = {}
     """The sinks there that have come from another channel, or have left this one, for sources that come later."""
+    journal: str = ""
+    """The journal in which they are recorded: what it has not confirmed is kept, and sent again; "" if they are not."""
+    held: bool = False
+    """Whether a journal that was recorded there before is to be kept for, since its recorder will come back."""
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -205,13 +207,13 @@ class DerivationCounts(msgspec.Struct, frozen=True):
     """Why the last event that faulted did."""
 
 
-class Describe(_Tagged, frozen=True):
+class Describe(Tagged, frozen=True):
     """Ask the manager for a channel's type and members."""
 
     name: str
 
 
-class Described(_Tagged, frozen=True):
+class Described(Tagged, frozen=True):
     """The channel's type, empty for an untyped channel, and who takes part."""
 
     name: str
@@ -223,7 +225,7 @@ class Described(_Tagged, frozen=True):
     """The descriptor of the context that its sources have; empty if they have none."""
 
 
-class Join(_Tagged, frozen=True):
+class Join(Tagged, frozen=True):
     """Tell the manager that a hub takes part."""
 
     name: str
@@ -239,7 +241,7 @@ class Join(_Tagged, frozen=True):
     """Its name here."""
 
 
-class Joined(_Tagged, frozen=True):
+class Joined(Tagged, frozen=True):
     """For a source's hub: the hubs that want its events, and what is derived from its channel and has sinks.
 
     Among the latter are channels without sinks from which others are derived; parents come first.
@@ -249,17 +251,21 @@ class Joined(_Tagged, frozen=True):
     heard: tuple[Step, ...] = ()
     turned: tuple[str, ...] = ()
     """For a sink that has left another channel: the hubs that tell, each by a `Turn`, what is still to come of that."""
+    journals: dict[str, bool] = msgspec.field(default_factory=dict)
+    """For a source's hub: the journals that record the channel, even if their recorder is away; false: it has left."""
 
 
-class Leave(_Tagged, frozen=True):
+class Leave(Tagged, frozen=True):
     """Tell the manager that a hub no longer takes part."""
 
     name: str
     role: Role
     address: str
+    held: bool = False
+    """Of a recorder: the sources keep events until its journal is recorded again."""
 
 
-class Attach(_Tagged, frozen=True):
+class Attach(Tagged, frozen=True):
     """Tell a source's hub that another hub wants its events."""
 
     channel: str
@@ -273,15 +279,17 @@ class Attach(_Tagged, frozen=True):
     """Its name here."""
 
 
-class Detach(_Tagged, frozen=True):
+class Detach(Tagged, frozen=True):
     """Tell a source's hub that another hub no longer wants its events; 0 means none of its subscriptions."""
 
     channel: str
     address: str
     subscription: int = 0
+    journal: str = ""
+    """A journal for which nothing need be kept any more, since its recorder has left."""
 
 
-class Bind(_Tagged, frozen=True):
+class Bind(Tagged, frozen=True):
     """Say which channel a number of the sender stands for, and how far its sources are.
 
     `since` is how far they were when the subscription began: what lies between and has never arrived is missing.
@@ -290,11 +298,11 @@ class Bind(_Tagged, frozen=True):
     number: int
     channel: str
     positions: dict[int, int]
-    since: dict[int, int] = {}
+    since: dict[int, int] = msgspec.field(default_factory=dict)
     subscription: int = 0
 
 
-class Gap(_Tagged, frozen=True):
+class Gap(Tagged, frozen=True):
     """Say which events of a source were not sent, and why."""
 
     number: int
@@ -304,7 +312,7 @@ class Gap(_Tagged, frozen=True):
     reason: str
 
 
-class Cut(_Tagged, frozen=True):
+class Cut(Tagged, frozen=True):
     """Say that no more events of a channel will be sent, and why; `asked` if the receiver or the manager wanted it."""
 
     number: int
@@ -312,55 +320,55 @@ class Cut(_Tagged, frozen=True):
     asked: bool = False
 
 
-class Register(_Tagged, frozen=True):
+class Register(Tagged, frozen=True):
     """Ask a name server to remember where a channel is managed."""
 
     name: str
     id: str
 
 
-class Unregister(_Tagged, frozen=True):
+class Unregister(Tagged, frozen=True):
     """Ask a name server to forget a channel."""
 
     name: str
     id: str
 
 
-class Resolve(_Tagged, frozen=True):
+class Resolve(Tagged, frozen=True):
     """Ask a name server where a channel is managed."""
 
     name: str
 
 
-class Resolved(_Tagged, frozen=True):
+class Resolved(Tagged, frozen=True):
     """The channel's id."""
 
     id: str
 
 
-class Browse(_Tagged, frozen=True):
+class Browse(Tagged, frozen=True):
     """Ask a hub or name server for the channels it knows."""
 
 
-class Listing(_Tagged, frozen=True):
+class Listing(Tagged, frozen=True):
     """The channels a hub or name server knows."""
 
     channels: list[ChannelEntry]
 
 
-class Report(_Tagged, frozen=True):
+class Report(Tagged, frozen=True):
     """Ask a hub what goes through the channels that are open there."""
 
 
-class Reported(_Tagged, frozen=True):
+class Reported(Tagged, frozen=True):
     """What goes through the channels of a hub."""
 
     hub: str
     channels: list[ChannelCounts]
-    derivations: list[DerivationCounts] = []
+    derivations: list[DerivationCounts] = msgspec.field(default_factory=list)
 
 
-class Derive(_Tagged, frozen=True):
+class Derive(Tagged, frozen=True):
     """Ask the manager for a derived channel. A step without a group gets a name of its own.
 
     Whoever asks for the same recipe with the same parameters gets the same channel, unless it is not to be shared.
@@ -370,13 +378,13 @@ class Derive(_Tagged, frozen=True):
     share: bool = True
 
 
-class DerivedAs(_Tagged, frozen=True):
+class DerivedAs(Tagged, frozen=True):
     """The derived channel, or those of a router's ports."""
 
     steps: tuple[Step, ...]
 
 
-class Tune(_Tagged, frozen=True):
+class Tune(Tagged, frozen=True):
     """Replace the parameter block of a derived channel: named by its name to the manager, by its id to others.
 
     The manager counts the versions. A hub takes only a version that is later than the one it has, and answers with that
@@ -390,27 +398,27 @@ class Tune(_Tagged, frozen=True):
     """To the manager: the version that was changed, so that it is refused if there is a later one; -1 for any."""
 
 
-class Save(_Tagged, frozen=True):
+class Save(Tagged, frozen=True):
     """Ask a source's hub for the static variables of a derivation."""
 
     channel: str
 
 
-class Saved(_Tagged, frozen=True):
+class Saved(Tagged, frozen=True):
     """The blocks of static variables, one for each source, and the descriptor of their type."""
 
     states: dict[int, bytes]
     descriptor: bytes = b""
 
 
-class Restore(_Tagged, frozen=True):
+class Restore(Tagged, frozen=True):
     """Give the sources of a derivation their static variables; 0 stands for every source that is not named."""
 
     channel: str
     states: dict[int, bytes]
 
 
-class Placed(_Tagged, frozen=True):
+class Placed(Tagged, frozen=True):
     """Say where the events of a source are derived from a certain one on: `here`, or where they arrive."""
 
     number: int
@@ -419,7 +427,7 @@ class Placed(_Tagged, frozen=True):
     here: bool
 
 
-class Turn(_Tagged, frozen=True):
+class Turn(Tagged, frozen=True):
     """Say from which event of each source on a sink gets a channel's events no more, or again.
 
     Sources of the sender that are not named turned before their first event.
@@ -431,13 +439,13 @@ class Turn(_Tagged, frozen=True):
     taken: bool = False
 
 
-class Turned(_Tagged, frozen=True):
+class Turned(Tagged, frozen=True):
     """A source's hub has let a sink go over to a channel, and has sent a `Turn` to tell so."""
 
     hub: str
 
 
-class Trouble(_Tagged, frozen=True):
+class Trouble(Tagged, frozen=True):
     """Tell those who hear a derived channel what is wrong with its derivation in one hub."""
 
     channel: str
@@ -447,7 +455,7 @@ class Trouble(_Tagged, frozen=True):
     suspended: bool = False
 
 
-class Watch(_Tagged, frozen=True):
+class Watch(Tagged, frozen=True):
     """Ask the hub of a shared object's master for its values, from then on whenever they change.
 
     Who watches already gets them once more.
@@ -458,13 +466,13 @@ class Watch(_Tagged, frozen=True):
     """The descriptor of the type that the object is taken for; with another one it is refused."""
 
 
-class Unwatch(_Tagged, frozen=True):
+class Unwatch(Tagged, frozen=True):
     """Ask to be told of a shared object no more."""
 
     object: str
 
 
-class Write(_Tagged, frozen=True):
+class Write(Tagged, frozen=True):
     """Change fields of a shared object to what a record has in them.
 
     The sender numbers its changes; one that is sent again is applied once.
@@ -478,7 +486,7 @@ class Write(_Tagged, frozen=True):
     values: bytes
 
 
-class Update(_Tagged, frozen=True):
+class Update(Tagged, frozen=True):
     """The values of a shared object, as one record, and the last change of the receiver that is in them."""
 
     object: str
@@ -489,29 +497,29 @@ class Update(_Tagged, frozen=True):
     """Whether it is not shared any more."""
 
 
-class Steer(_Tagged, frozen=True):
+class Steer(Tagged, frozen=True):
     """Ask the sources of a channel to do something: by its name to the manager, by its id to hubs with sources."""
 
     channel: str
     action: str
-    values: dict[str, Plain] = {}
+    values: dict[str, Plain] = msgspec.field(default_factory=dict)
 
 
-class Steered(_Tagged, frozen=True):
+class Steered(Tagged, frozen=True):
     """What each source has made of it."""
 
     answers: tuple[Steering, ...]
 
 
-class Farewell(_Tagged, frozen=True):
+class Farewell(Tagged, frozen=True):
     """Say that this hub ends."""
 
 
-class Done(_Tagged, frozen=True):
+class Done(Tagged, frozen=True):
     """A request was carried out."""
 
 
-class Refused(_Tagged, frozen=True):
+class Refused(Tagged, frozen=True):
     """A request was not carried out."""
 
     kind: str
@@ -553,6 +561,12 @@ Message: TypeAlias = (
     | Unwatch
     | Write
     | Update
+    | Kept
+    | Ask
+    | Fetch
+    | Fetched
+    | Mark
+    | Marked
     | Farewell
     | Done
     | Refused

@@ -35,7 +35,7 @@ def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -
     hubs = runs[0].member.fanout.targets.keys()
     for run in runs:
         fanout = run.member.fanout
-        if run.member.derivations or not fanout.flows or fanout.targets.keys() != hubs:
+        if run.member.derivations or run.member.keepings or not fanout.flows or fanout.targets.keys() != hubs:
             return False
     if not hubs or any(core.neighbours[hub].full for hub in hubs):
         return False

@@ -14,7 +14,9 @@ from echoic.testing.bench import Effort, Report
 
 __all__ = ["bench"]
 
-Question = Literal["round_trip", "one_way", "fan_out", "pipeline", "channels", "bandwidth", "derive", "eager"]
+Question = Literal[
+    "round_trip", "one_way", "fan_out", "pipeline", "channels", "bandwidth", "derive", "eager", "journal"
+]
 
 
 def bench(
@@ -29,7 +31,7 @@ def bench(
 
     round_trip: one synchronous event. one_way: a flood. fan_out: many sinks. pipeline: one hub after the other.
     channels: many channels. bandwidth: large events. derive: code that runs at the source. eager: handlers of which a
-    half runs at the source, and can be exchanged.
+    half runs at the source, and can be exchanged. journal: events kept on a disk, read and replayed.
 
     Try:
         echoic bench round_trip

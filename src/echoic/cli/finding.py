@@ -8,14 +8,14 @@ once in a while whether the name stands for another one, and subscribes there.
 import difflib
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from echoic.channels import ChannelEntry, ChannelId, check_channel_name
 from echoic.cli.screen import say
 from echoic.errors import ChannelNotFoundError, EchoicError, UnreachableError
-from echoic.hub import Channel, Hub, Sink
+from echoic.hub import Channel, Hub
 
-__all__ = ["Following", "browse", "find"]
+__all__ = ["Followed", "Following", "browse", "find"]
 
 SEEK_SECONDS: Final = 0.2
 CHECK_SECONDS: Final = 1.0
@@ -57,17 +57,28 @@ def find(hub: Hub, channel: str) -> Channel:
     return hub.open(channel)
 
 
+class Followed(Protocol):
+    """A sink, or a recording."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Following:
     """Keeps a subscription to whatever channel a name stands for."""
 
-    def __init__(self, hub: Hub, channel: str, subscribe: Callable[[Channel], Sink]) -> None:
+    def __init__(self, hub: Hub, channel: str, subscribe: Callable[[Channel], Followed]) -> None:
         """Begin to look for a channel; `subscribe` is called for each that is found."""
         self.channel: Channel | None = None
         self.failure: EchoicError | None = None
         self._hub = hub
         self._name = channel
         self._subscribe = subscribe
-        self._sink: Sink | None = None
+        self._sink: Followed | None = None
         self._said = ""
         self._stopped = threading.Event()
         self._look()

@@ -3,10 +3,13 @@
 from echoic.hub.channel import Channel
 from echoic.hub.context import Context
 from echoic.hub.derived import DerivationHandle, Parameters
+from echoic.hub.durable import DurableSink, DurableStatistics, Stamp
 from echoic.hub.eager_sink import EagerSink
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
-from echoic.hub.moving import SinkState
-from echoic.hub.outbound import Source, SourceState, SourceStatistics
+from echoic.hub.moving import SinkState, SourceState
+from echoic.hub.outbound import Source, SourceStatistics
+from echoic.hub.recording import Recording, RecordingStatistics
+from echoic.hub.replay import Replay, ReplayStatistics
 from echoic.hub.sink import Events, Sink, SinkStatistics
 from echoic.hub.steering import Controls
 
@@ -15,16 +18,23 @@ __all__ = [
     "Context",
     "Controls",
     "DerivationHandle",
+    "DurableSink",
+    "DurableStatistics",
     "EagerSink",
     "Events",
     "Hub",
     "HubStatistics",
     "LinkStatistics",
     "Parameters",
+    "Recording",
+    "RecordingStatistics",
+    "Replay",
+    "ReplayStatistics",
     "Sink",
     "SinkState",
     "SinkStatistics",
     "Source",
     "SourceState",
     "SourceStatistics",
+    "Stamp",
 ]

@@ -1,7 +1,7 @@
 """A channel, as a program holds it: open sources, subscribe, iterate."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, overload
 
 from echoic.channels import ChannelCounts, ChannelId, Gap, Plain, Steering, Step, Trouble
@@ -10,11 +10,17 @@ from echoic.errors import FormatError, LocalError
 from echoic.formats import Format, Record
 from echoic.hub.context import Context
 from echoic.hub.derived import DerivationHandle, Parameters, Terms, derive_steps
+from echoic.hub.durable import DurableHandler, DurableSink, DurableWishes
 from echoic.hub.eager_sink import EagerSink, Wishes
 from echoic.hub.endpoints import Endpoints
-from echoic.hub.outbound import Delegate, Offer, Source, SourceState
+from echoic.hub.moving import SourceState
+from echoic.hub.naming import named_source
+from echoic.hub.offer import Delegate, Offer
+from echoic.hub.outbound import Source
+from echoic.hub.remote_shelf import RemoteShelf
 from echoic.hub.sink import Events, Handler, Sink, check_slow
 from echoic.hub.steering import Controls, SourceHelm, steer_channel
+from echoic.recorder import Hole, Journal, Missing
 
 if TYPE_CHECKING:
     from echoic.hub.flusher import Flusher
@@ -102,6 +108,7 @@ class Channel:
         self,
         declared: object | None = None,
         *,
+        name: str = "",
         resume: SourceState | None = None,
         delegate: Delegate | None = None,
         context: Context | None = None,
@@ -111,6 +118,8 @@ class Channel:
 
         Args:
             declared: The type of its events, which may have more fields than the channel's.
+            name: What it is called, if its channel is recorded: one of the same name goes on where that has stopped,
+                with the event after the last one that is on the recorder's disk (`Source.position`).
             resume: A source that was frozen, perhaps in another process; it goes on here.
             delegate: Called with the name of a service that a modulator requires and the hub does not have; returns
                 an object whose public methods the modulator may call, or None.
@@ -120,8 +129,10 @@ class Channel:
         Raises:
             FormatError: The channel is untyped and no type was given.
             IncompatibleTypesError: Its events cannot be received as the channel's type, or the context has another.
-            UnreachableError: The channel's manager does not answer.
+            UnreachableError: The channel's manager, or for a source with a name its recorder, does not answer.
         """
+        if name:
+            resume = named_source(self.endpoints.switchboard, ChannelId.parse(self.id), name)
         offer = Offer(delegate, context, SourceHelm(controls, self.endpoints.switchboard) if controls else None)
         return Source(self, declared, self._flusher, resume, offer)
 
@@ -401,6 +412,58 @@ class Channel:
         sink = Sink(self.endpoints, None, wanted, batch=batch, slow=rule, queued=True, narrow=False, on_gap=on_gap)
         self.endpoints.add_sink(sink)
         return Events(sink, timeout)
+
+    def resume(
+        self,
+        handler: DurableHandler,
+        *,
+        name: str = "",
+        positions: Sequence[int] | None = None,
+        declared: object | None = None,
+        batch: bool = False,
+        journal: str = "",
+        on_gap: Callable[[Hole | Missing], object] | None = None,
+    ) -> DurableSink:
+        """Call a handler for every event that the channel's recorder has, from a position on, and for all that follow.
+
+        A recorder that is not there is waited for, also later: `DurableSink.trouble` tells. Without a name or positions
+        the handler gets everything that is still in the journal.
+
+        Args:
+            handler: Called with an event and its `Stamp`, in a thread of its own. If it raises, the sink stops there.
+            name: What the sink is called: the journal keeps how far it is, after the handler has returned. Another one
+                of this name goes on after `close` with the very next event, after a crash a few events earlier.
+            positions: Where to begin, for each partition, whatever the journal has kept. A program that keeps
+                `stamp.positions` together with what its handler does gets every event exactly once.
+            declared: The type in which to receive events, which may have fewer fields than the channel's.
+            batch: Call the handler with whole batches; the stamp is that of the first event, but its `positions` are
+                those after the last.
+            journal: The id of the journal, if the channel is recorded in several.
+            on_gap: Called with events that are not in the journal any more (`Hole`), without which these end the sink;
+                and with those that never reached it (`Missing`).
+
+        Raises:
+            IncompatibleTypesError: The channel's events cannot be received as `declared`.
+            LocalError: The name cannot be that of a sink, or there are not as many positions as partitions.
+            JournalError: The journal does not reach to a position, or there are several and none was named.
+        """
+        wanted = declared if declared is not None else self._declared
+        start = tuple(positions) if positions is not None else None
+        sink = DurableSink(self.endpoints, handler, DurableWishes(name, start, wanted, batch, journal, on_gap))
+        sink.start()
+        return sink
+
+    def journal(self, id: str = "") -> Journal:
+        """Return the journal in which the channel is recorded, by whichever hub, for reading.
+
+        Args:
+            id: Which one, if it is recorded in several.
+
+        Raises:
+            UnreachableError: Nobody records the channel for the moment.
+            JournalError: It is recorded in other journals, or in several and none was named.
+        """
+        return Journal(RemoteShelf(self.endpoints.switchboard, ChannelId.parse(self.id), id))
 
     def _derive(
         self, code: str | Callable[..., object], terms: Terms, on_trouble: Callable[[Trouble], object] | None

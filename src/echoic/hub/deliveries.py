@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from echoic.channels import Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
+from echoic.channels import Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
 
 if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
@@ -35,6 +35,9 @@ class Deliveries(Protocol):
 
     def drain(self, modulation: Modulation, then: Callable[[], None]) -> None:
         """Send what a modulator holds back, then go on, under the lock."""
+
+    def consult(self, consult: Consult) -> None:
+        """Look into the journal of a channel, and answer."""
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

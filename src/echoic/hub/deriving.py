@@ -72,7 +72,7 @@ def turn_away(
 ) -> bool:
     """Be done with events that every derivation rejects and nobody else wants; tell whether they are such."""
     derivations, began_ns = member.derivations, time.perf_counter_ns() if count > 1 else 0
-    if member.fanout.targets:
+    if member.fanout.targets or member.keepings:
         return False
     for derivation in derivations:
         if not derivation.rejects(format, records, count):

@@ -350,7 +350,7 @@ class EagerSink:
 
     def _last_of(self, stage: Stage) -> None:
         """Let a pair end when the handler has seen everything that it has made."""
-        self._trunk.put(Arrival(NOTHING, 0, 0, 0, lambda _: None, stage), wait=False)
+        self._trunk.put(Arrival(NOTHING, 0, 0, 0, lambda _: None, runner=stage), wait=False)
 
     def _staged(self, channel: "Channel", demodulator: Demodulator | None) -> Stage:
         wishes, demodulation = self._wishes, Demodulation(self._handler, demodulator)

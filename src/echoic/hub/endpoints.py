@@ -24,6 +24,7 @@ from echoic.channels import (
     Trouble,
     forget_source,
     ignore,
+    retire,
 )
 from echoic.errors import EchoicError
 from echoic.hub.derived_here import DerivationHere
@@ -33,6 +34,9 @@ from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from echoic.hub.durable import DurableSink
+    from echoic.hub.recording import Recording
 
 __all__ = ["Endpoints", "Pending"]
 
@@ -88,11 +92,14 @@ class Endpoints:
 
     __slots__ = (
         "_derivation",
+        "_held",
         "_lock",
         "_told",
         "_underivable",
+        "durables",
         "listeners",
         "member",
+        "recording",
         "sinks",
         "switchboard",
         "troubles",
@@ -105,6 +112,9 @@ class Endpoints:
         self.troubles: Final[deque[Trouble]] = deque(maxlen=TROUBLES_MAX)
         self.listeners: tuple[Callable[[Trouble], object], ...] = ()
         self._told: deque[float] = deque(maxlen=TROUBLES_MAX)
+        self.recording: Recording | None = None
+        self.durables: tuple[DurableSink, ...] = ()
+        self._held = False
         self._derivation: DerivationHere | None = None
         self._underivable = False
         self._lock = threading.Lock()
@@ -140,10 +150,9 @@ class Endpoints:
         member = self.member
 
         def leave(core: Concentrator) -> int:
-            if len(member.sources) == 1 and source in member.sources and "source" in member.roles:
-                core.leave(member, "source")
             position = member.end(source)
             forget_source(core, member, source)
+            retire(core, member)
             if member.sink is not None:  # it may go on in another hub, and the sinks here have seen it so far
                 member.positions.pop(source, None)
                 member.expect(source, position)
@@ -225,6 +234,7 @@ class Endpoints:
                 return
             self.sinks = tuple(other for other in self.sinks if other is not sink)
             self.switchboard.close_arrivals()
+            self._held = sink.held if sink.journal else self._held
 
         def leave(core: Concentrator) -> None:
             member.turns.forget(sink.name)
@@ -233,7 +243,7 @@ class Endpoints:
                 member.sink = self._wish()
                 core.join(member, "sink", ignore)
             else:
-                core.leave(member, "sink")
+                core.leave(member, "sink", held=sink.held)
 
         if not self.switchboard.closed:
             self.switchboard.do(leave)
@@ -251,6 +261,8 @@ class Endpoints:
         sinks, batch = self.sinks, delivery.batch
         if self.member.turns:
             sinks = self._taking(delivery.hub, delivery.source, delivery.first)
+        if delivery.again:
+            sinks = tuple(sink for sink in sinks if sink.journal)
         if delivery.raw:
             batch = self._derived(delivery)
         if len(sinks) == 1 and not sinks[0].queued:
@@ -269,7 +281,8 @@ class Endpoints:
 
         for sink in sinks:
             if sink.queued:
-                arrival = Arrival(batch, delivery.source, delivery.first, delivery.size, partial(done, sink.name))
+                finish = partial(done, sink.name)
+                arrival = Arrival(batch, delivery.source, delivery.first, delivery.size, finish, delivery.hub)
                 sink.put(arrival, wait=False)
             else:
                 done(sink.name, sink.run(batch))
@@ -369,6 +382,11 @@ class Endpoints:
             except RAISED as error:  # it is called where events are submitted or read, which must go on
                 log.warning("%r failed at trouble with %s: %r", listener, self.member.name, error)
 
+    def close_durable(self, deadline: float) -> None:
+        """Close the sinks that read the journal, while a recorder in this hub can still keep how far they are."""
+        for sink in self.durables:
+            sink.close(timeout=max(deadline - time.monotonic(), 0))
+
     def close(self, deadline: float) -> None:
         """Close all sinks here; do not wait for handlers that hang when it is late."""
         for sink in self.sinks:
@@ -379,7 +397,10 @@ class Endpoints:
         rules = {sink.slow for sink in self.sinks}
         slow = rules.pop() if len(rules) == 1 else "block"
         turns = {sink.name: True for sink in self.sinks if sink.arrived}
-        return SinkHub(self.switchboard.address, slow, tuple(sink.name for sink in self.sinks), turns=turns)
+        journal = next((sink.journal for sink in self.sinks if sink.journal), "")
+        names = tuple(sink.name for sink in self.sinks)
+        held = self._held and not journal
+        return SinkHub(self.switchboard.address, slow, names, turns=turns, journal=journal, held=held)
 
 
 def _legible(text: str) -> str:

@@ -6,14 +6,16 @@ created here, and can serve as a name server for others. `outbound` and `inbound
 
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 import msgspec
 import numpy
@@ -48,14 +50,22 @@ from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher, send_held
 from echoic.hub.inbound import Inbound
 from echoic.hub.operating import Operating
+from echoic.hub.recording import Recording
+from echoic.hub.replay import Replay, start_replay
+from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.switchboard import Switchboard
 from echoic.links import Identity, is_loopback, parse_address
+from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
+from echoic.recorder.journal import Moment
+from echoic.recorder.replaying import GAP_SECONDS_MAX
 
 if TYPE_CHECKING:
     from echoic.hub.outbound import Source
 
 __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 
+log: Final = logging.getLogger("echoic.hub")
+FOREVER: Final = Retention()
 DRAIN_SECONDS: Final = 1.5
 SETTLING_BYTES: Final = 32 * 1024 * 1024 - 4096 * 16
 HEARD_SECONDS: Final = 0.3
@@ -289,6 +299,92 @@ class Hub:
 
         self._switchboard.do(forget)
 
+    def record(
+        self,
+        channel: str | Channel,
+        path: str | Path,
+        *,
+        partitions: int = 1,
+        retention: Retention = FOREVER,
+        segment_bytes_max: int = SEGMENT_BYTES_MAX,
+        durability: Literal["disk", "os"] = "disk",
+    ) -> Recording:
+        """Record a channel in a journal, from here on; one that is there already goes on.
+
+        An event counts as handled when it is on the disk. Sources in other hubs keep what is not, and send it again
+        should this process end and the journal be recorded anew.
+
+        Args:
+            channel: Its name, id, or itself.
+            path: The folder of the journal, which may hold several channels.
+            partitions: Into how many files at a time the events of different sources go; only for a journal that is
+                not there yet.
+            retention: When the oldest segments are removed; never, if nothing is said.
+            segment_bytes_max: When a further segment is begun.
+            durability: `disk` waits for the disk; `os` leaves it to the operating system, so that events survive the
+                end of this process but not a loss of power.
+
+        Raises:
+            LocalError: This hub records it already.
+            JournalError: The journal is damaged, in use, or cannot be written.
+            EchoicError: The channel cannot be opened.
+        """
+        opened = channel if isinstance(channel, Channel) else self.open(channel)
+        options = JournalOptions(partitions, segment_bytes_max, retention, durability)
+        return Recording(opened, Disk(path), options)
+
+    def replay(  # noqa: PLR0913 - every one has a default, and is named by the caller
+        self,
+        path: str | Path,
+        channel: str = "",
+        rate: float = 1.0,
+        *,
+        recorded: str = "",
+        start: int | None = None,
+        end: int | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        partition: int | None = None,
+        loop: int = 1,
+        paused: bool = False,
+        gap_seconds_max: float = GAP_SECONDS_MAX,
+        stamp: str = "",
+        on_batch: OnBatch | None = None,
+        on_hole: OnHole | None = None,
+    ) -> Replay:
+        """Let a recording flow through a channel, which is opened, or created if there is none.
+
+        Every recorded source has one here that stands for it. What time it was can be asked of the result
+        (`now_ns`, `current`), written into the events (`stamp`), or told (`on_batch`).
+
+        Args:
+            path: The folder of the journal.
+            channel: The name or id of the channel to replay into; that of the recorded one if nothing is said.
+            rate: How many times as fast as recorded; 0 or infinity for as fast as possible.
+            recorded: The recorded channel; by default the one called `channel`, or else the only one.
+            start: The sequence number of the first event, of the only partition or of `partition`.
+            end: The sequence number behind the last.
+            since: When the first was recorded: nanoseconds since 1970, a datetime, or ISO text.
+            until: The time behind the last.
+            partition: The only partition; all are merged otherwise.
+            loop: How many times to replay; 0 for ever.
+            paused: Begin paused, for `resume` or `step`.
+            gap_seconds_max: How much recorded time between two batches is waited for at most, since recorded clocks
+                may have leapt; infinity for any.
+            stamp: A field into which the recorded time is written: nanoseconds since 1970 into int64 or uint64,
+                seconds into float64.
+            on_batch: Called with each batch, and all that is known of it, before it is submitted.
+            on_hole: Called for events that cannot be read, which end the replay otherwise.
+
+        Raises:
+            JournalError: There is no such journal, or it cannot be read.
+            LocalError: An option is wrong.
+            EchoicError: The channel can be neither opened nor created.
+        """
+        window = Window(start, end, since, until, partition)
+        options = ReplayOptions(rate, window, loop, paused, gap_seconds_max, stamp, on_batch, on_hole)
+        return start_replay(self, path, channel, recorded, options)
+
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""
         links = [
@@ -316,10 +412,20 @@ class Hub:
         draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
         draining.start()
         draining.join(DRAIN_SECONDS)
+        while board.keeps() and time.monotonic() < deadline - DRAIN_SECONDS / 2:
+            time.sleep(0.001)
         for source in list(self._sources):
             source.abandon()
         for endpoints in list(self._endpoints.values()):
+            endpoints.close_durable(deadline)
+        for recording in [ends.recording for ends in self._endpoints.values() if ends.recording is not None]:
+            recording.close()
+        for endpoints in list(self._endpoints.values()):
             endpoints.close(deadline - DRAIN_SECONDS / 2)
+        while self._unconfirmed_bytes() and time.monotonic() < deadline - DRAIN_SECONDS / 2:
+            time.sleep(0.001)
+        if self._unconfirmed_bytes():
+            log.warning("%d bytes of events were not confirmed by their recorder", self._unconfirmed_bytes())
         board.do(_take_leave)
         while not board.written() and time.monotonic() < deadline:
             board.pump_all()
@@ -356,6 +462,11 @@ class Hub:
         for source in sources:
             with contextlib.suppress(ClosedError):  # the hub ended before there was room
                 source.close()
+
+    def _unconfirmed_bytes(self) -> int:
+        """Return how much no recorder has confirmed of what was submitted here."""
+        members = [ends.member for ends in self._endpoints.values()]
+        return sum(keeping.bytes_kept for member in members for keeping in member.keepings)
 
     def _check_open(self) -> None:
         if self._closed:

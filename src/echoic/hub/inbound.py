@@ -9,7 +9,8 @@ A handler runs in the thread that read the frame; for a synchronous event the an
 
 from typing import TYPE_CHECKING
 
-from echoic.channels import Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
+from echoic.channels import Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
+from echoic.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +58,16 @@ class Inbound:
     def drain(self, modulation: Modulation, then: "Callable[[], None]") -> None:
         """Send what a modulator holds back, then go on."""
         self._operating.drain(modulation, then)
+
+    def consult(self, consult: Consult) -> None:
+        """Look into the journal of a channel that is recorded here."""
+        ends = self._endpoints[consult.member.id]
+        recording = ends.recording
+        if recording is None:  # it has ended meanwhile
+            refused = Refused(RefusedError.__name__, f"channel `{consult.member.name}` is not recorded here")
+            ends.switchboard.do(lambda _: consult.answer(refused))
+        else:
+            recording.consult(consult.message, consult.answer)
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

@@ -20,9 +20,17 @@ from echoic.errors import DeliveryError
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["SinkState", "quiet", "wait_until"]
+__all__ = ["SinkState", "SourceState", "quiet", "wait_until"]
 
 POLL_SECONDS: Final = 0.001
+
+
+class SourceState(msgspec.Struct, frozen=True):
+    """A source that was frozen, to go on in another hub. Plain values, so that any codec can carry it."""
+
+    channel: str
+    source: int
+    position: int
 
 
 class SinkState(msgspec.Struct, frozen=True):

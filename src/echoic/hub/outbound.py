@@ -16,9 +16,9 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -27,6 +27,8 @@ from echoic.errors import ClosedError, DeliveryError, EncodeError, IncompatibleT
 from echoic.formats import Format, bind, match
 from echoic.hub.deriving import call_derived, deliver_share, stir_derived, submit_derived, turn_away
 from echoic.hub.errands import inside_handler
+from echoic.hub.moving import SourceState
+from echoic.hub.offer import NOTHING, Offer
 from echoic.wire import Batch, encoder_of
 from echoic.wire.bounds import bounds_of
 from echoic.wire.frames import PAYLOAD_BYTES_MAX
@@ -37,11 +39,8 @@ if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints, Pending
     from echoic.hub.flusher import Flusher
     from echoic.hub.link import Link
-    from echoic.hub.steering import SourceHelm
 
-__all__ = ["Delegate", "Offer", "Source", "SourceState", "SourceStatistics"]
-
-Delegate: TypeAlias = Callable[[str], object | None]
+__all__ = ["Source", "SourceStatistics"]
 
 RUN_BYTES: Final = 48 * 1024
 TEXT_BYTES_GUESS: Final = 32
@@ -56,25 +55,8 @@ class SourceStatistics(msgspec.Struct, frozen=True):
     events: int
     batches: int
     gathered: int
-
-
-class SourceState(msgspec.Struct, frozen=True):
-    """A source that was frozen, to go on in another hub. Plain values, so that any codec can carry it."""
-
-    channel: str
-    source: int
-    position: int
-
-
-class Offer(NamedTuple):
-    """What a source has for the code of others, and for those who steer it."""
-
-    delegate: Delegate | None = None
-    context: "Context | None" = None
-    helm: "SourceHelm | None" = None
-
-
-NOTHING: Final = Offer()
+    unconfirmed_bytes: int = 0
+    """What recorders have yet to confirm, of all sources of the channel here."""
 
 
 class Source:
@@ -263,7 +245,13 @@ class Source:
     def statistics(self) -> SourceStatistics:
         """Return the counts so far."""
         gathered = len(self._run)
-        return SourceStatistics(self._member.sources.get(self.id, 0) + gathered, self._batches, gathered)
+        unconfirmed = sum(keeping.bytes_kept for keeping in self._member.keepings)
+        return SourceStatistics(self.position, self._batches, gathered, unconfirmed)
+
+    @property
+    def trouble(self) -> str:
+        """Why a recorder of the channel cannot keep events for the moment, as it says; "" if all is well."""
+        return next((keeping.trouble for keeping in self._member.keepings if keeping.trouble), "")
 
     @property
     def context(self) -> "Context":
@@ -280,7 +268,13 @@ class Source:
     def heard(self) -> bool:
         """Whether anybody listens to its events, or to what is derived from them."""
         member = self._member
-        return not self._closed and bool(self._endpoints.sinks or member.fanout.targets or member.derivations)
+        heard_elsewhere = member.fanout.targets or member.derivations or member.keepings
+        return not self._closed and bool(self._endpoints.sinks or heard_elsewhere)
+
+    @property
+    def position(self) -> int:
+        """The number of its next event; of a source with a name, how many came before, of its predecessors too."""
+        return self._member.sources.get(self.id, 0) + len(self._run)
 
     @property
     def gathered(self) -> int:
@@ -335,7 +329,7 @@ class Source:
         Those must leave before it is counted, or they would be sent with later ones to whoever comes next.
         """
         member = self._member
-        if member.fanout.targets or member.derivations or self._run:
+        if member.fanout.targets or member.derivations or member.keepings or self._run:
             return False
         return self._switchboard.pass_over(member, self.id, 1)
 
@@ -548,6 +542,8 @@ class Source:
             failures |= call.failures
             for sink in list(call.waiting.values()):
                 failures[", ".join(sink.sinks) + f" at {sink.address}"] = f"no answer within {timeout} s"
+        if self._member.keepings:
+            failures |= self._switchboard.unkept(self._member, self.id, deadline_ns)
         if failures:
             raise DeliveryError(failures)
 

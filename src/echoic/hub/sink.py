@@ -68,6 +68,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     first: int
     size: int
     done: Callable[[str], object]
+    hub: str = ""
+    """The hub that sent them, "" if that is this one."""
     runner: "Runs | None" = None
     """Who handles them, if it is not the sink in whose queue they are."""
 
@@ -111,6 +113,10 @@ class Sink:
         self.name = f"{label.strip('<>')}#{next(_numbers)}"
         self.arrived = False
         """Whether it has taken the place of a sink of another channel, and all sources know."""
+        self.journal = ""
+        """The journal in which its events are recorded, if that is what it is for."""
+        self.held = False
+        """Whether sources are to keep events for its journal when it has ended, since another sink will come."""
         self.trunk: Sink | None = None
         """The sink in whose queue its events wait, with those of others, if it has none of its own."""
         self.slow: Final = slow

@@ -22,6 +22,7 @@ from echoic.channels import (
     CallLane,
     Compile,
     Concentrator,
+    Consult,
     Delivery,
     Derivation,
     Dial,
@@ -54,6 +55,7 @@ from echoic.errors import (
     ChannelNotFoundError,
     ClosedError,
     EchoicError,
+    JournalError,
     RefusedError,
     UnreachableError,
 )
@@ -75,7 +77,8 @@ __all__ = ["Switchboard"]
 REQUEST_SECONDS: Final = 15.0
 ROOM_SECONDS: Final = 0.2
 NAMED_ERRORS: Final = {
-    kind.__name__: kind for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, UnreachableError)
+    kind.__name__: kind
+    for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, JournalError, UnreachableError)
 }
 log: Final = logging.getLogger("echoic.hub")
 
@@ -238,7 +241,7 @@ class Switchboard:
         """
         for hub, target in member.fanout.targets.items():
             link = self._links.get(hub)
-            if link is not None and link.reads_here and (target.credit <= 0 or link.neighbour.full):
+            if link is not None and link.reads_here and (target.credit <= 0 or link.neighbour.full or member.keepings):
                 return True
         derived = (outlet for derivation in member.derivations for outlet in derivation.outlets.values())
         return any(self._makes_room_itself(outlet) for outlet in derived)
@@ -247,6 +250,28 @@ class Switchboard:
         """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
         with self.lock:
             return submit_runs(self.core, runs, batch)
+
+    def unkept(self, member: Member, source: int, deadline_ns: int) -> dict[str, str]:
+        """Wait until all events of a source so far are on the disks of recorders; return those that are late, and why.
+
+        A recorder that is away counts as well: it may come back in time.
+        """
+        with self.lock:
+            position = member.sources.get(source, 0)
+            while (late := [one for one in member.keepings if one.lacks(source, position)]) and not self.closed:
+                left = (deadline_ns - time.monotonic_ns()) / 1e9
+                if left <= 0:
+                    break
+                self._waiting_for_room += 1
+                self._room.wait(min(left, ROOM_SECONDS))
+                self._waiting_for_room -= 1
+            reason = "not on the disk in time"
+            return {f"the recorder of journal {one.journal[:8]}": one.trouble or reason for one in late}
+
+    def keeps(self) -> bool:
+        """Whether anything is not confirmed yet by a recorder."""
+        with self.lock:
+            return any(not keeping.empty for member in self.core.members.values() for keeping in member.keepings)
 
     def blocked(self, member: Member) -> bool:
         """Whether a sink that wants every event has no room for more."""
@@ -263,7 +288,9 @@ class Switchboard:
             derivations: Those that have rejected them.
         """
         with self.lock:
-            if member.fanout.targets or member.derivations != derivations or self.core.quiet.paused(member):
+            if member.fanout.targets or member.keepings or member.derivations != derivations:
+                return False
+            if self.core.quiet.paused(member):
                 return False
             member.pass_over(source, count)
             return True
@@ -537,6 +564,8 @@ class Switchboard:
                 return self._compiler.add(derivation)
             case Dismiss(runner):
                 return runner.close
+            case Consult():
+                return partial(self._deliveries.consult, effect)
             case Drain(modulation, then):
                 return partial(self._deliveries.drain, modulation, then)
 

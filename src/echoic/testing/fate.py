@@ -136,13 +136,10 @@ class Fate:
             self.system.unpublish(self.random.choice(living))
 
     def _cut_connection(self) -> None:
-        ends = self.system.network.connections()
-        if ends:
-            self.system.network.cut(self.random.choice(ends))
+        self.system.network.cut_any()
 
     def _cut_all(self) -> None:
-        for end in self.system.network.connections():
-            self.system.network.cut(end)
+        self.system.network.cut_all()
 
     def _part(self) -> None:
         """Part two addresses, one way or both ways, for less or more time than hubs wait for each other."""

@@ -170,6 +170,16 @@ class Network:
                 late = self.random.random() < 0.3
                 self.clock.after(self.random.randrange(NOTICE_NS_MAX if late else 50 * MILLISECOND), side.notice)
 
+    def cut_any(self) -> None:
+        """Break a connection, whichever it is."""
+        if self._ends:
+            self.cut(self.random.choice(self._ends))
+
+    def cut_all(self) -> None:
+        """Break all connections."""
+        for end in self.connections():
+            self.cut(end)
+
     def part(self, origin: str, target: str, duration_ns: int) -> None:
         """Let nothing pass from one address to another for a while; connections between them die or stall."""
         until_ns = self.clock.now_ns + duration_ns

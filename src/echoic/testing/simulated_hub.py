@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from echoic.channels import (
     Compile,
     Concentrator,
+    Consult,
     Delivery,
     Derivation,
     Dial,
@@ -206,6 +207,8 @@ class SimulatedHub:
                 self._events.troubled(self, effect)
             case Dismiss(runner):
                 runner.close()
+            case Consult(member, _, answer):
+                answer(Refused("RefusedError", f"nobody reads the journal of {member.name} here"))
             case Drain(modulation, then):
                 self._clock.after(self._random.randrange(DRAIN_NS), lambda: self._drain(modulation, then))
 

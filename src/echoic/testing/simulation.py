@@ -9,6 +9,7 @@ When the network is healed, everything that was promised must come true (`Ledger
 
 With `derived`, hubs also derive channels from channels, and what holds for these is checked too (`Deriving`). With
 `turning`, sinks go over between derived channels, and see every event once and in order all the same (`TurningSystem`).
+With `recording`, a channel is recorded on a disk that loses power (`RecordingSystem`).
 
 A failure raises AssertionError with the seed and the last things that happened; `python -m echoic.testing.simulation
 --seed N` shows it again.
@@ -22,6 +23,7 @@ from echoic.errors import EchoicError
 from echoic.testing.derived_fate import DerivedFate
 from echoic.testing.fate import Fate
 from echoic.testing.simulated_ends import SimulationReport
+from echoic.testing.simulated_recording import RecordingReport, run_recording
 from echoic.testing.turning_fate import TurningFate
 
 __all__ = ["Mode", "run_simulation", "run_turning"]
@@ -62,6 +64,12 @@ def run_turning(seed: int) -> SimulationReport:
     return fate.report("turning")
 
 
+def _run(seed: int, wish: argparse.Namespace) -> SimulationReport | RecordingReport:
+    if wish.recording:
+        return run_recording(seed)
+    return run_turning(seed) if wish.turning else run_simulation(seed, wish.mode, derived=wish.derived)
+
+
 def main() -> None:
     """Run the seeds that were asked for, and print what happened."""
     parser = argparse.ArgumentParser(
@@ -86,6 +94,12 @@ def main() -> None:
         "sources or at the sinks, moved and with its parameters changed while events pass, and check what they deliver",
     )
     parser.add_argument(
+        "--recording",
+        action="store_true",
+        help="let a channel be recorded on a disk that loses power, kill the recorder, sources and the manager, and "
+        "check that the journal has every event once and in order, and all that were acknowledged",
+    )
+    parser.add_argument(
         "--turning",
         action="store_true",
         help="let sinks go over between derived channels again and again, and check that they see every event of every "
@@ -95,7 +109,7 @@ def main() -> None:
     failed = 0
     for seed in range(wish.seed, wish.seed + wish.count):
         try:
-            report = run_turning(seed) if wish.turning else run_simulation(seed, wish.mode, derived=wish.derived)
+            report = _run(seed, wish)
         except AssertionError as error:
             failed += 1
             sys.stdout.write(f"{error}\n")

@@ -135,13 +135,10 @@ class TurningFate:
             self.system.unpublish(self.random.choice(living))
 
     def _cut_connection(self) -> None:
-        ends = self.system.network.connections()
-        if ends:
-            self.system.network.cut(self.random.choice(ends))
+        self.system.network.cut_any()
 
     def _cut_all(self) -> None:
-        for end in self.system.network.connections():
-            self.system.network.cut(end)
+        self.system.network.cut_all()
 
     def _part(self) -> None:
         one, other = self.random.sample(sorted({hub.address for hub in self.system.hubs}), 2)

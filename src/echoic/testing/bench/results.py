@@ -54,19 +54,27 @@ class Samples:
         """Return the samples of both; a cell that both have is the other's."""
         return Samples({**self.seconds, **other.seconds}, {**self.processor_seconds, **other.processor_seconds})
 
+    def divided(self, divisors: Mapping[str, int]) -> "Samples":
+        """Return samples of a part of each operation: one event of many.
+
+        Args:
+            divisors: For each column, how many parts an operation has.
+        """
+        return Samples(_divided(self.seconds, divisors), _divided(self.processor_seconds, divisors))
+
     def worked(self, shares: Mapping[str, int] | None = None) -> "Samples":
         """Return samples of processor time in place of elapsed time.
 
         Args:
             shares: For each column, by how many to divide it.
         """
-        divisors = shares or {}
-        return Samples(
-            {
-                (case, column): [each / divisors.get(column, 1) for each in seconds]
-                for (case, column), seconds in self.processor_seconds.items()
-            }
-        )
+        return Samples(_divided(self.processor_seconds, shares or {}))
+
+
+def _divided(seconds: Mapping[Cell, Sequence[float]], divisors: Mapping[str, int]) -> dict[Cell, list[float]]:
+    return {
+        (case, column): [each / divisors.get(column, 1) for each in taken] for (case, column), taken in seconds.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

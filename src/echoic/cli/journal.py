@@ -1,0 +1,117 @@
+"""`echoic journal info`, `verify` and `recover`: what was recorded, whether it is sound, and what can be kept if not."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from echoic.cli.journals import channel_of, channels_in
+from echoic.cli.progress import progress
+from echoic.cli.rates import bytes_text
+from echoic.cli.screen import json_text, printable, say
+from echoic.cli.tables import print_table
+from echoic.cli.where import AsJson, Text
+from echoic.recorder import Catalog, Disk, Hole, Journal, JournalSummary, Recorded, recover, verify
+
+__all__ = ["info", "recover_journal", "verify_journal"]
+
+FAILED: Final = 1
+
+
+def info(path: Path, /, *, channel: Text = "", as_json: AsJson = False) -> None:
+    """Show what a journal has: channels, types, how many events, from when to when.
+
+    No hub is needed, only the files; a recorder may be writing them.
+
+    Try:
+        echoic journal info journals
+        echoic journal info journals --channel trades --json
+
+    Args:
+        path: The folder of the journal.
+        channel: Show only this one.
+        as_json: Print a list of objects as JSON.
+    """
+    known = [Journal(place, name) for place, name in _chosen(path, channel)]
+    told = [(journal, journal.info(), _times(journal), _sinks(path, journal)) for journal in known]
+    if as_json:
+        print(json_text([_as_object(summary, times, sinks) for _, summary, times, sinks in told]))
+        return
+    for number, (journal, summary, times, sinks) in enumerate(told):
+        if number:
+            print()
+        for line in _lines(journal, summary, times, sinks):
+            print(printable(line))
+
+
+def verify_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = False) -> None:
+    """Look at every byte of a journal, and show what is not as it was written.
+
+    Damage is what was lost though it had been safe; the exit code is then 1. A torn end is what a crash or a loss of
+    power left of events that were never acknowledged: the next recorder puts it aside, and it is no damage.
+
+    Try:
+        echoic journal verify journals
+        echoic journal verify journals --channel trades --json
+
+    Args:
+        path: The folder of the journal.
+        channel: Look only at this one.
+        as_json: Print a list of flaws as JSON.
+    """
+    flaws, channels = [], _chosen(path, channel)
+    for place, name in channels:
+        with progress(f"verifying {name}", "segments") as advance:
+            flaws += verify(Disk(place), name, advance)
+    damaged = sum(flaw.kind == "damage" for flaw in flaws)
+    if as_json:
+        print(json_text(msgspec.to_builtins(flaws)))
+    elif flaws:
+        rows = [(flaw.kind, flaw.path, flaw.offset, flaw.end_offset, flaw.what) for flaw in flaws]
+        print_table(["KIND", "FILE", "FROM", "TO", "WHAT"], rows)
+    named = ", ".join(name for _, name in channels)
+    if damaged:
+        say(f"{named}: {damaged} damaged place{'s' * (damaged != 1)}; `echoic journal recover {path}` keeps the rest")
+        sys.exit(FAILED)
+    say(f"{named}: sound" + (", but for a torn end that was never acknowledged" if flaws else ""))
+
+
+def recover_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = False) -> None:
+    """Make a damaged journal one that can be read and written, with all of it that is sound.
+
+    Damaged files are put aside under another name, never removed; lost sequence numbers stay lost, and readers are told
+    of them. Nobody may record meanwhile. A journal without damage is left as it is.
+
+    Try:
+        echoic journal recover journals
+        echoic journal recover journals --channel trades --json
+
+    Args:
+        path: The folder of the journal.
+        channel: Only this one.
+        as_json: Print what was done as a list of objects in JSON.
+    """
+    reports = []
+    for place, name in _chosen(path, channel):
+        with progress(f"recovering {name}", "segments") as advance:
+            reports.append((name, recover(Disk(place), name, advance)))
+    if as_json:
+        print(json_text([{"channel": name, **msgspec.to_builtins(report)} for name, report in reports]))
+        return
+    for name, report in reports:
+        for line in _report_lines(name, report):
+            print(printable(line))
+
+
+def _chosen(path: Path, channel: str) -> list[tuple[Path, str]]:
+    """Return where the journals are that are meant: one if it is named, or else all.
+
+    Raises:
+        ChannelNotFoundError: There is none, or not this one.
+    """
+    if channel or (path / "journal.json").is_file():
+        return [channel_of(path, channel)]
+    return [(path, name) for name in channels_in(path)]
