@@ -424,7 +424,8 @@ export const decodePlace = (payload) => readNumbers(payload, 0, 'QQ', ['position
 
 // The fields of messages and of their parts: ? marks those that may be missing, {} a map from integer to integer,
 // blocks one from integer to bytes, truths one from text to boolean, and plains one from text to what a source is told.
-const SINK_HUB = 'address:text slow?:slow sinks?:texts hub?:text subscription?:integer turns?:truths';
+const SINK_HUB = `address:text slow?:slow sinks?:texts hub?:text subscription?:integer turns?:truths journal?:text
+  held?:boolean`;
 const COUNTED = 'sources sinks targets events_out bytes_out events_in bytes_in missed dropped waiting_bytes';
 const DERIVED = 'sources events_in events_out bytes_in bytes_out bytes_saved busy_ns cost faults';
 const PARTS = {
@@ -442,10 +443,10 @@ const MESSAGES = {
   Describe: 'name:text',
   Described: 'name:text descriptor:bytes sources:texts sinks:sinkHubs lineage?:steps context?:bytes',
   Join: 'name:text role:role hub:sinkHub lineage?:steps instead?:text handle?:text successor?:text',
-  Joined: 'sinks:sinkHubs heard?:steps turned?:texts',
-  Leave: 'name:text role:role address:text',
+  Joined: 'sinks:sinkHubs heard?:steps turned?:texts journals?:truths',
+  Leave: 'name:text role:role address:text held?:boolean',
   Attach: 'channel:text sink:sinkHub lineage?:steps instead?:text handle?:text successor?:text',
-  Detach: 'channel:text address:text subscription?:integer',
+  Detach: 'channel:text address:text subscription?:integer journal?:text',
   Bind: 'number:integer channel:text positions:{} since?:{} subscription?:integer',
   Gap: 'number:integer source:integer first:integer last:integer reason:text',
   Cut: 'number:integer reason:text asked?:boolean',
@@ -471,6 +472,14 @@ const MESSAGES = {
   Unwatch: 'object:text',
   Write: 'object:text number:integer token:integer fields:texts values:bytes',
   Update: 'object:text version:integer values:bytes confirmed?:integer ended?:boolean',
+  Kept: 'channel:text journal:text positions:{} trouble?:text',
+  Ask: 'channel:text source:integer',
+  Fetch: `channel:text partition:integer sequence:integer bytes_max:integer wait_ns?:integer positions?:integers
+    types?:boolean`,
+  Fetched: `journal:text heads:integers firsts:integers seed?:integer sequence?:integer end?:integer formats?:bytess
+    blocks?:bytes partition?:integer file?:text offset?:integer reason?:text`,
+  Mark: 'channel:text sink:text positions?:integers',
+  Marked: 'positions:integers',
   Steer: 'channel:text action:text values?:plains',
   Steered: 'answers:steerings',
   Farewell: '',

@@ -34,9 +34,22 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )
-    from echoic.hub import Channel, Context, Controls, EagerSink, Events, Hub, Sink, Source
+    from echoic.hub import (
+        Channel,
+        Context,
+        Controls,
+        DurableSink,
+        EagerSink,
+        Events,
+        Hub,
+        Recording,
+        Replay,
+        Sink,
+        Source,
+        Stamp,
+    )
     from echoic.links import Identity
-    from echoic.recorder import Hole, Journal, Recorded
+    from echoic.recorder import Hole, Journal, Missing, Recorded
     from echoic.wire import Batch
 
 __all__ = [
@@ -50,6 +63,7 @@ __all__ = [
     "Context",
     "Controls",
     "Demodulator",
+    "DurableSink",
     "ECodeError",
     "EagerSink",
     "EchoicError",
@@ -60,15 +74,19 @@ __all__ = [
     "Hub",
     "Identity",
     "Journal",
+    "Missing",
     "Modulator",
     "Policy",
     "Record",
     "Recorded",
+    "Recording",
     "Registry",
+    "Replay",
     "SharedObject",
     "SigningKey",
     "Sink",
     "Source",
+    "Stamp",
     "Steering",
     "Trouble",
     "bool_",
@@ -95,8 +113,24 @@ _homes = {
     "Batch": "echoic.wire",
     **dict.fromkeys(("Demodulator", "EcodeModulator", "Modulator", "SharedObject", "SigningKey"), "echoic.eager"),
     "Identity": "echoic.links",
-    **dict.fromkeys(("Hole", "Journal", "Recorded"), "echoic.recorder"),
-    **dict.fromkeys(("Channel", "Context", "Controls", "EagerSink", "Events", "Hub", "Sink", "Source"), "echoic.hub"),
+    **dict.fromkeys(("Hole", "Journal", "Missing", "Recorded"), "echoic.recorder"),
+    **dict.fromkeys(
+        (
+            "Channel",
+            "Context",
+            "Controls",
+            "DurableSink",
+            "EagerSink",
+            "Events",
+            "Hub",
+            "Recording",
+            "Replay",
+            "Sink",
+            "Source",
+            "Stamp",
+        ),
+        "echoic.hub",
+    ),
 }
 
 

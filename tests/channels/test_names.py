@@ -88,7 +88,7 @@ def test_the_book_says_whom_a_member_concerns() -> None:
     assert directory.entries("m:1") == [ChannelEntry("x", "echoic://m:1/x", "", 2, 1)]
     directory.forget_hub("b:1")
     directory.leave_source("x", "nobody:1")
-    assert directory.leave_sink("x", "s:1") == ["a:1"]
+    assert directory.leave_sink("x", "s:1") == (["a:1"], "")
     assert directory.entries("m:1") == [ChannelEntry("x", "echoic://m:1/x", "", 1, 0)]
 
 

@@ -34,7 +34,7 @@ from echoic.formats import (
 )
 from echoic.wire import Batch, FrameKind, Hello, encode_formats, encode_frame, encode_hello
 from echoic.wire.hello import MAGIC
-from tests.golden import derived, hubs, modulators
+from tests.golden import derived, hubs, modulators, recording
 
 GOLDEN = Path(__file__).with_name("wire.json")
 
@@ -341,7 +341,12 @@ def vectors() -> dict[str, object]:
         "turning_conversation": modulators.turning_conversation(ticks, events_of),
         "parcels": modulators.parcel_vectors(),
         "messages": hubs.message_vectors(
-            [*hubs.every_message(), *derived.derived_messages(), *modulators.modulator_messages()]
+            [
+                *hubs.every_message(),
+                *derived.derived_messages(),
+                *modulators.modulator_messages(),
+                *recording.recording_messages(),
+            ]
         ),
         "malformed_frames": malformed_frames(),
         "malformed_hellos": malformed_hellos(),
@@ -352,6 +357,7 @@ def vectors() -> dict[str, object]:
             *hubs.malformed_hubs(ticks),
             *derived.malformed_messages(),
             *modulators.malformed_messages(),
+            *recording.malformed_messages(),
         ],
     }
 

@@ -138,6 +138,7 @@ def test_peers_that_know_nothing_of_derived_channels_are_understood() -> None:
 
     later = {"lineage", "heard", "derivations", "parent", "context"}
     later |= {"instead", "handle", "successor", "turned", "turns"}
+    later |= {"journal", "journals", "held"}
 
     class Elders(hubs.Conversation):
         def _say(self, by: str, data: bytes) -> list[Frame]:

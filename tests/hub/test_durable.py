@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from echoic import Hub, event, int64
 from echoic.errors import IncompatibleTypesError, JournalError, LocalError
-from echoic.hub import Channel, Stamp
-from echoic.recorder import Hole, Retention
+from echoic.hub import Channel, SourceState, Stamp
+from echoic.recorder import Hole, Missing, Retention
 from tests.hub.parties import Tick, eventually
 from tests.hub.recorded import Ledger, Recorded, submit
 
@@ -279,6 +279,24 @@ def test_a_sink_that_comes_too_late_and_does_not_want_to_be_told_ends(forgetful:
         assert "events 100 to" in sink.trouble
         assert isinstance(sink.error, JournalError)
         assert sink.positions == (100,)
+
+
+def test_events_that_never_reached_the_journal_are_told_and_do_not_end_the_sink(
+    recorded: Recorded, reader: Hub
+) -> None:
+    for start, numbers in ((0, range(3)), (10, range(10, 15))):
+        with recorded.channel.source(resume=SourceState(recorded.channel.id, 5, start)) as source:
+            submit(source, numbers)
+    ledger = Ledger()
+    with recorded.open(reader).resume(ledger, on_gap=ledger.gaps.append) as sink:
+        ledger.has(8)
+    (missing,) = ledger.gaps
+    assert isinstance(missing, Missing)
+    assert (missing.source, missing.first, missing.last) == (5, 3, 9)
+    assert [stamp.number for stamp in ledger.stamps] == [*range(3), *range(10, 15)]
+    with recorded.open(reader).resume(ledger := Ledger()) as sink:
+        ledger.has(8)
+        assert sink.statistics().missed == 7
 
 
 def test_events_of_every_partition_come_in_the_order_of_their_source(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from echoic import Hub
 from echoic.errors import JournalError, LocalError, UnreachableError
 from echoic.hub import Channel, Recording, Source
-from echoic.recorder import Disk
+from echoic.recorder import Disk, JournalWriter
 from echoic.testing.journal_contents import events_of
 from echoic.testing.samples import Trade
 
@@ -245,3 +245,20 @@ def test_a_recording_tells_what_it_does(trades: Channel, tmp_path: Path) -> None
         assert recording.trouble == ""
         assert recording.channel == "trades"
         assert recording.journal[:8] in repr(recording)
+
+
+def test_a_recorder_that_fails_for_a_reason_nobody_thought_of_says_so(
+    trades: Channel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    with Hub() as hub, trades.source() as source:
+        recording = hub.record(trades.id, tmp_path)
+        monkeypatch.setattr(JournalWriter, "commit", fail)
+        source.submit(trade(0))
+        wait_for(lambda: source.trouble)
+        monkeypatch.undo()
+        assert source.trouble == recording.trouble == "the recorder has stopped: RuntimeError: a mistake"
+        assert kept_bytes(source) > 0
+        assert "the recorder of trades has stopped" in caplog.text

@@ -307,6 +307,7 @@ CLEAN = {
     "src/echoic/channels/__init__.py": '"""Pure. What is it?"""\n',
     "src/echoic/links/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/eager/__init__.py": '"""Edge: runs code."""\n',
+    "src/echoic/recorder/__init__.py": '"""Edge: touches files."""\n',
     "src/echoic/hub/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/aio.py": '"""For asyncio."""\n',
     "src/echoic/testing/__init__.py": '"""Edge: touches nothing."""\n',

@@ -60,24 +60,24 @@ def record(path: Path, batch: Batch, parts: int = 1) -> Journal:
     return Journal(path, "trades")
 
 
-def stamped(journal: Journal) -> list[tuple[int, int, int, object]]:
+def stamped(journal: Journal) -> list[tuple[int, int, int, str]]:
     """Return everything that a journal knows of its events."""
     return [
         (each.source, number, each.time_ns, str(event))
         for each in journal.read()
-        for number, event in zip(each.numbers.tolist(), each.batch.events(), strict=True)
+        for number, event in zip(each.numbers.tolist(), each.arrow.to_pylist(), strict=True)
     ]
 
 
 def events_of(journal: Journal) -> list[str]:
-    return [str(event) for each in journal.read() for event in each.batch.events()]
+    return [event for *_, event in stamped(journal)]
 
 
 @settings(max_examples=25)
 @given(st.data())
 def test_events_of_any_type_come_back_as_they_were(data: DataObject) -> None:
     format = data.draw(formats())
-    batch = Batch.of(data.draw(batches(format)), format)
+    batch = Batch.of(data.draw(batches(format).filter(len)), format)
     kind, metadata = data.draw(st.sampled_from(KINDS)), data.draw(st.booleans())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
@@ -89,11 +89,13 @@ def test_events_of_any_type_come_back_as_they_were(data: DataObject) -> None:
         copy = Journal(path / "copy", "trades")
         assert done.events == done.fresh == batch.count
         assert events_of(copy) == events_of(journal)
-        assert copy.formats == journal.formats if batch.count else True
+        assert copy.format == journal.format
         export(copy, again, metadata=metadata)
-        assert again.read_bytes() == file.read_bytes() or kind == "mcap" or not batch.count or kind == "parquet"
         if metadata or kind == "mcap":
             assert stamped(copy) == stamped(journal)
+            assert again.read_bytes() == file.read_bytes()
+        elif kind != "parquet":  # which has other pages when a journal has other batches
+            assert again.read_bytes() == file.read_bytes()
 
 
 @given(st.data())
@@ -154,7 +156,7 @@ def test_the_file_says_what_the_channel_is_called(tmp_path: Path) -> None:
 def test_a_channel_that_is_there_is_not_touched_by_accident(tmp_path: Path) -> None:
     journal = record(tmp_path / "journal", Batch.of(TRADES, Trade))
     export(journal, tmp_path / "x.arrow")
-    with pytest.raises(LocalError, match="channel 'trades' is in .* already; --append adds to it"):
+    with pytest.raises(LocalError, match=r"channel 'trades' is in .* already; --append adds to it"):
         import_file(tmp_path / "x.arrow", tmp_path / "journal")
     done = import_file(tmp_path / "x.arrow", tmp_path / "journal", "others", options=JournalOptions(partitions=3))
     assert (done.channel, done.fresh) == ("others", 1000)
@@ -295,10 +297,12 @@ def test_a_message_that_is_none_is_refused(tmp_path: Path, message: bytes) -> No
     assert not list((tmp_path / "journal").iterdir())
 
 
-def deep(kind: str) -> object:
+def deep(inside: str) -> object:
+    """Return a schema of a hundred arrays, or objects, one in the other."""
     schema: object = {"type": "number"}
     for _ in range(100):
-        schema = {"type": kind, "items": schema, "properties": {"a": schema}, "minItems": 1, "maxItems": 1}
+        more = {"items": schema} if inside == "array" else {"properties": {"a": schema}}
+        schema = {"type": inside, "minItems": 1, "maxItems": 1, **more}
     return {"type": "object", "properties": {"a": schema}}
 
 
@@ -326,6 +330,15 @@ def test_a_schema_that_is_no_type_is_refused(tmp_path: Path, schema: object, tol
         import_file(tmp_path / "x.mcap", tmp_path / "journal")
 
 
+def refusal(work: Callable[[], object]) -> str:
+    """Return in which words something is refused, none if it is not."""
+    try:
+        work()
+    except EchoicError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_not_there_or_something_else_is_refused(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"x.{kind}"
@@ -334,10 +347,9 @@ def test_a_file_that_is_not_there_or_something_else_is_refused(tmp_path: Path, k
     contents = [b"", b"\0" * 1000, b"PAR1" * 10, b"ARROW1\0\0" * 10, b"\x89MCAP0\r\n" * 3]
     for data in contents:
         file.write_bytes(data)
-        try:
-            import_file(file, tmp_path / "journal")
-        except EchoicError as error:
-            assert "\n" not in str(error)
+        told = refusal(lambda: import_file(file, tmp_path / "journal"))
+        assert told or kind == "csv"
+        assert "\n" not in told
     assert not (tmp_path / "journal" / "x").exists() or kind == "csv"
 
 
@@ -352,12 +364,11 @@ def test_a_damaged_file_is_refused_in_one_sentence_or_read(tmp_path: Path, kind:
         for _ in range(min(3, len(broken))):
             broken[chance.randrange(len(broken))] = chance.randrange(256)
         (tmp_path / f"y.{kind}").write_bytes(broken)
-        try:
-            import_file(tmp_path / f"y.{kind}", tmp_path / f"journal{number}", "trades", options=QUICK)
-        except EchoicError as error:
-            refused += 1
-            assert "\n" not in str(error)
-            assert not (tmp_path / f"journal{number}" / "trades").exists()
+        journal = tmp_path / f"journal{number}"
+        told = refusal(lambda: import_file(tmp_path / f"y.{kind}", journal, "trades", options=QUICK))  # noqa: B023
+        assert "\n" not in told
+        assert (journal / "trades").exists() == (not told)
+        refused += bool(told)
     assert refused > 10
 
 
@@ -384,7 +395,7 @@ def test_values_that_do_not_fit_the_declared_type_are_named(tmp_path: Path) -> N
     pair = Format.of(
         pyarrow.schema([pyarrow.field("a", pyarrow.int64(), False), pyarrow.field("b", pyarrow.int64(), False)])
     )
-    with pytest.raises(EncodeError, match="the column has 1 nulls, `int64` has none - at `Record.b`"):
+    with pytest.raises(EncodeError, match=r"the column has 1 nulls, `int64` has none - at `Record.b`"):
         import_file(tmp_path / "x.csv", tmp_path / "journal", contents=Contents(declared=pair))
     with pytest.raises(EncodeError, match="no column"):
         import_file(tmp_path / "x.csv", tmp_path / "journal", contents=Contents(declared=Trade))

@@ -1,5 +1,6 @@
 """A journal as people read it: by sequence, by time, filtered, as another type, and while it is being written."""
 
+import gc
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
@@ -382,6 +383,27 @@ def test_a_tail_follows_another_process(tmp_path: Path) -> None:
             found += numbers([next(tail)])
     assert found == list(range(6000))
     assert process.returncode == 0
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts the files that this process has open")
+def test_a_journal_lets_go_of_its_files_when_it_is_closed_or_forgotten(tmp_path: Path) -> None:
+    scribe = Scribe(Disk(tmp_path), segment_bytes_max=600)
+    for number in range(20):
+        scribe.write(rows(7 * number, 7))
+    gc.collect()
+    before = open_files()
+    with Journal(tmp_path) as found:
+        assert sum(one.count for one in found.read()) == 140
+    del found
+    assert open_files() == before
+    assert sum(one.count for one in Journal(tmp_path).read()) == 140
+    assert open_files() == before
+    (first, *_) = Journal(tmp_path).read()
+    assert numbers([first]) == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_a_dtype_is_the_one_that_was_sent() -> None:

@@ -1,7 +1,9 @@
 """From the blocks of a journal to batches: ranges, holes, hostile bytes, and a writer that goes on meanwhile."""
 
+from pathlib import Path
 from random import Random
 
+import msgspec
 import numpy
 import pytest
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 
 from echoic.errors import JournalError, LocalError
 from echoic.formats.descriptor import token
-from echoic.recorder import Hole, Journal, LocalShelf, Missing, Recorded
+from echoic.recorder import Chunk, Disk, Hole, Journal, LocalShelf, Missing, Recorded, recover
 from echoic.recorder.blocks import BlockKind
 from echoic.recorder.catalog import Catalog
 from echoic.recorder.reader import PartitionReader, Span
+from echoic.testing.simulated_disk import SimulatedDisk
 from echoic.wire import Batch
 from tests.recorder.recordings import BEGIN, CHANNEL, DTYPE, SECOND, Forger, Scribe, disk, holes, items, numbers, rows
 
@@ -108,6 +111,81 @@ def test_a_chunk_is_all_that_another_machine_needs() -> None:
 
     scribe = recorded(segment_bytes_max=1500)
     assert numbers(items(Elsewhere(scribe.storage, CHANNEL))) == list(range(70))
+
+
+class Spoiling(LocalShelf):
+    """Gives chunks as a broken or hostile recorder would."""
+
+    changes: dict[str, object]
+
+    def chunk(self, partition: int, sequence: int, bytes_max: int) -> Chunk | None:
+        chunk = super().chunk(partition, sequence, bytes_max)
+        return chunk and msgspec.structs.replace(chunk, checked=False, **self.changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"seed": 7}, "a block is broken - at channel `trades`, partition 0, `.*`, offset"),
+        ({"blocks": b"short"}, "a block is broken"),
+        ({"end": 0}, "expected events from 0 on, got some up to 0"),
+        ({"formats": ()}, "described"),
+        ({"blocks": b"", "end": 1 << 50}, "the journal does not have them"),
+    ],
+)
+def test_a_chunk_that_came_over_a_link_is_not_trusted(changes: dict[str, object], what: str) -> None:
+    shelf = Spoiling(recorded(2).storage, CHANNEL)
+    shelf.changes = changes
+    with pytest.raises(JournalError, match=what):
+        list(Journal(shelf).read())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_reader_beside_a_writer_in_trouble_sees_what_is_committed_once_and_in_order(seed: int) -> None:
+    random = Random(seed)
+    storage = SimulatedDisk(random)
+    scribe = Scribe(storage, segment_bytes_max=random.choice([700, 3000, 50_000]))
+    shelf, reader = scribe.shelf(), PartitionReader(scribe.shelf(), 0, 0)
+    written, found = 0, list[object]()
+    for _ in range(120):
+        match random.randrange(8):
+            case 0 | 1 | 2:
+                count = random.randrange(1, 40)
+                scribe.write(rows(written, count), commit=False)
+                written += count
+            case 3 | 4:
+                storage.capacity_bytes = random.choice([0, 0, storage.used_bytes + random.randrange(3000)])
+                try:
+                    scribe.commit()
+                except JournalError:
+                    assert not scribe.writer.failed
+            case 5:
+                scribe.writer.trim(0, reader.position)
+            case _:
+                found += reader.read(1 << 60)
+                assert reader.position == shelf.heads()[0]
+                assert reader.position == scribe.writer.heads[0] or storage.capacity_bytes  # no room for the mark
+    storage.capacity_bytes = 0
+    scribe.close()
+    found += reader.read(1 << 60)
+    assert numbers(found) == list(range(written))
+    assert not list(holes(found))
+
+
+def test_bytes_that_a_writer_cuts_off_again_do_no_harm(tmp_path: Path) -> None:
+    scribe = Scribe(Disk(tmp_path))
+    scribe.write(rows(0, 5))
+    shelf = scribe.shelf()
+    assert shelf.heads() == (5,)
+    file = Disk(tmp_path).open(Catalog(scribe.storage, CHANNEL).segment(0, 0), write=True)
+    size = file.size()
+    for _ in range(3):
+        file.append([bytes(range(256)) * 4096])
+        assert shelf.heads() == (5,)
+        file.truncate(size)
+        assert shelf.heads() == (5,)
+    scribe.write(rows(5, 5))
+    assert numbers(items(shelf)) == list(range(10))
 
 
 def test_a_reader_follows_a_writer_through_rotation() -> None:
@@ -251,6 +329,23 @@ def test_bytes_that_look_like_heads_do_not_keep_a_reader_busy() -> None:
     forger.batch(rows(4, 4), 4)
     found = items(forger.shelf(8, spoil=[broken, broken + 100]))
     assert numbers(found) == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_was_lost_is_a_hole_before_and_after_a_recovery(seed: int) -> None:
+    random = Random(seed)
+    scribe = recorded(60, segment_bytes_max=2500)
+    scribe.close()
+    storage = scribe.storage
+    for path in random.sample([path for path in storage.files() if path.endswith(".segment")][:-1], 3):
+        storage.flip(path, random.randrange(8 * 64, 8 * storage.files()[path]))
+    before = items(scribe.shelf())
+    recover(storage, CHANNEL)
+    again = Scribe(storage)
+    again.write(rows(420, 5), source=9)
+    after = items(again.shelf())
+    assert numbers(after) == [*numbers(before), 420, 421, 422, 423, 424]
+    assert [(hole.first, hole.last) for hole in holes(after)] == [(hole.first, hole.last) for hole in holes(before)]
 
 
 def test_an_unreadable_segment_in_the_middle_is_a_hole() -> None:

@@ -229,9 +229,10 @@ def test_full_speed_never_waits_and_any_rate_can_follow_it() -> None:
         assert player.pacing.wait_ns(player.now) == 0
         player.play()
     pacing = Pacing(math.inf)
-    pacing.load(0, 1, 0)
-    pacing.take(1, 0)
-    pacing.load(10 * SECOND, 1, 5)
+    for time_ns in (0, 30 * SECOND):
+        pacing.load(time_ns, 1, 0)
+        pacing.take(1, 0)
+    pacing.load(40 * SECOND, 1, 5)
     pacing.set_rate(2.0, 5)
     assert pacing.wait_ns(5) == 5 * SECOND
 

@@ -1,9 +1,9 @@
 """What recorders and those who want to be recorded say to each other.
 
-Kept                         your events before these are on my disk (recorder to the hubs of sources)
-Ask      -> Kept             how far is this source recorded? (a named source that begins again)
-Fetch    -> Fetched          the journal's blocks from a place on (a durable sink, a remote reader, to the recorder)
-Mark     -> Marked           this sink goes on here; without positions: where does it?
+    Kept                     your events before these are on my disk (recorder to the hubs of sources)
+    Ask      -> Kept         how far is this source recorded? (a named source that begins again)
+    Fetch    -> Fetched      the journal's blocks from a place on (a durable sink, a remote reader, to the recorder)
+    Mark     -> Marked       this sink goes on here; without positions: where does it?
 """
 
 import msgspec

@@ -152,8 +152,8 @@ def take_over(member: Member, journal: str) -> list[tuple[Run, Batch]]:
     for keeping in member.keepings:
         for run, format in keeping.pending() if keeping.journal == journal else ():
             registry.add(format)
-            for frame in reader.receive(run.frame):
-                found.append((run, parse_batch(frame.payload[EVENT_HEADER.size :], registry)))
+            frames = reader.receive(run.frame)
+            found.extend((run, parse_batch(frame.payload[EVENT_HEADER.size :], registry)) for frame in frames)
     let_go(member, journal)
     return found
 

@@ -113,8 +113,7 @@ class SinkHub(msgspec.Struct, frozen=True):
     """The sinks there that have come from another channel, or have left this one, for sources that come later."""
     journal: str = ""
     """The journal in which they are recorded: what it has not confirmed is kept, and sent again; "" if they are not."""
-    held: bool = False
-    """Whether a journal that was recorded there before is to be kept for, since its recorder will come back."""
+    held: bool = False  # whether to keep for a journal that was recorded there, since its recorder will come back
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -256,13 +255,12 @@ class Joined(Tagged, frozen=True):
 
 
 class Leave(Tagged, frozen=True):
-    """Tell the manager that a hub no longer takes part."""
+    """Tell the manager that a hub no longer takes part; `held` if it is a recorder that will come back."""
 
     name: str
     role: Role
     address: str
     held: bool = False
-    """Of a recorder: the sources keep events until its journal is recorded again."""
 
 
 class Attach(Tagged, frozen=True):

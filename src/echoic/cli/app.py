@@ -33,6 +33,7 @@ app: Final = cyclopts.App(
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
 ecode: Final = cyclopts.App("ecode", help="Check the code of derived channels.")
 keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say whose run here.")
+journal: Final = cyclopts.App("journal", help="Look at what was recorded, mend it, take it elsewhere.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
 
 app.command("echoic.cli.demo:demo")
@@ -61,6 +62,13 @@ keys.command("echoic.cli.keys:list_keys", name="list")
 keys.command("echoic.cli.keys:show")
 keys.command("echoic.cli.keys:trust")
 keys.command("echoic.cli.keys:distrust")
+app.command(journal)
+journal.command("echoic.cli.journal:info")
+journal.command("echoic.cli.cat:cat")
+journal.command("echoic.cli.journal:verify_journal", name="verify")
+journal.command("echoic.cli.journal:recover_journal", name="recover")
+journal.command("echoic.cli.exports:export_journal", name="export")
+journal.command("echoic.cli.exports:import_journal", name="import")
 app.command(names)
 names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
@@ -71,7 +79,7 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, keys, names, fuzz):
+    for each in (app, ecode, journal, keys, names, fuzz):
         each.resolved_commands()
 
 

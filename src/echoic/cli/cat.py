@@ -4,6 +4,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -23,7 +24,7 @@ Stamp = tuple[int, ...]
 
 
 def cat(
-    path: str,
+    path: Path,
     /,
     *,
     channel: Text = "",
@@ -38,12 +39,12 @@ def cat(
     No hub is needed, only the files. Only what is safely on the recorder's disk is shown.
 
     Try:
-        echoic journal cat recordings -n 10
-        echoic journal cat recordings --json --where 'input.price < 75' | jq .symbol
-        echoic journal cat recordings --channel trades --follow --csv
+        echoic journal cat journals -n 10
+        echoic journal cat journals --json --where 'input.price < 75' | jq .symbol
+        echoic journal cat journals --channel trades --follow --csv
 
     Args:
-        path: The directory of the journal.
+        path: The folder of the journal.
         channel: Which one, if the journal has several.
         count: End after so many events.
         follow: Wait for events that are still to be recorded, until Ctrl-C; begins with what is there.
@@ -75,9 +76,14 @@ def _recorded(journal: Journal, events: Events, holes: HoleTeller, *, follow: bo
         )
     if chosen.end is not None or chosen.since is not None or chosen.until is not None:
         raise LocalError("--follow goes on for ever, it has no --end, --since or --until")
-    return journal.tail(
-        chosen.start, partition=chosen.partition, columns=chosen.columns, where=chosen.where, on_hole=holes
-    )
+    start = chosen.start if chosen.start is not None else _beginning(journal, chosen.partition)
+    return journal.tail(start, partition=chosen.partition, columns=chosen.columns, where=chosen.where, on_hole=holes)
+
+
+def _beginning(journal: Journal, partition: int | None) -> int | tuple[int, ...]:
+    """Return the first events that are there; a tail would begin with the next to come."""
+    firsts = journal.firsts
+    return firsts if partition is None or not 0 <= partition < len(firsts) else firsts[partition]
 
 
 def _print_all(recorded: Iterator[Recorded], render: Callable[[object, Stamp], str], count: int | None) -> None:

@@ -1,6 +1,7 @@
 """`echoic journal export` and `echoic journal import`: from a journal into files of other programs, and back."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -11,7 +12,7 @@ from echoic.cli.journals import EVERYTHING, Events, HoleTeller, open_journal
 from echoic.cli.progress import progress
 from echoic.cli.screen import json_text, say
 from echoic.cli.where import AsJson, Flag, Text
-from echoic.errors import LocalError
+from echoic.errors import ChannelNotFoundError, LocalError
 from echoic.recorder import Contents, FileKind, Journal, JournalOptions, Selection, export, import_file
 
 __all__ = ["export_journal", "import_journal"]
@@ -20,8 +21,8 @@ Kind = Annotated[FileKind | None, Parameter(name="--format", show_choices=True, 
 
 
 def export_journal(
-    path: str,
-    file: str,
+    path: Path,
+    file: Path,
     /,
     *,
     kind: Kind = None,
@@ -37,13 +38,13 @@ def export_journal(
     MCAP files have one message for each event, as JSON, which Foxglove shows.
 
     Try:
-        echoic journal export recordings trades.parquet
-        echoic journal export recordings trades.csv --where 'input.price < 75' --columns symbol,price
-        echoic journal export recordings trades.arrow --since 2026-11-16T13:00 --until 2026-11-16T14:00 --metadata
-        echoic journal export recordings ticks.mcap --channel ticks --force
+        echoic journal export journals trades.parquet
+        echoic journal export journals trades.csv --where 'input.price < 75' --columns symbol,price
+        echoic journal export journals trades.arrow --since 2026-11-16T13:00 --until 2026-11-16T14:00 --metadata
+        echoic journal export journals ticks.mcap --channel ticks --force
 
     Args:
-        path: The directory of the journal.
+        path: The folder of the journal.
         file: Where the events go; its suffix says the format.
         kind: The format, when the suffix does not say it.
         channel: Which one, if the journal has several.
@@ -104,8 +105,8 @@ WITHIN: Final = Within()
 
 
 def import_journal(
-    file: str,
-    path: str,
+    file: Path,
+    path: Path,
     /,
     *,
     name: Text = "",
@@ -121,19 +122,21 @@ def import_journal(
     events that the journal has already are dropped. The journal appears when it is complete.
 
     Try:
-        echoic journal import trades.parquet recordings
-        echoic journal import trades.csv recordings --type 'Trade{symbol: str, price: float}' --name trades
-        echoic journal import more.mcap recordings --topic trades --append
+        echoic journal import trades.parquet journals
+        echoic journal import trades.csv journals --type 'Trade{symbol: str, price: float}' --name trades
+        echoic journal import more.mcap journals --topic trades --append
 
     Args:
         file: Where the events are; its suffix says the format.
-        path: The directory of the journal, which is made if need be.
+        path: The folder of the journal, which is made if need be.
         name: The channel. [default: as in the file, or else the name of the file]
         append: Add to the journal if the channel is there already.
         partitions: How many the journal gets when it is made.
         within: What is in the file.
         as_json: Print what was done as JSON.
     """
+    if not file.exists():
+        raise ChannelNotFoundError(f"there is no file {file}")
     if partitions < 1:
         raise LocalError(f"expected at least 1 partition, got {partitions}")
     options = JournalOptions(partitions=partitions)

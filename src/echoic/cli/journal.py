@@ -1,10 +1,10 @@
-"""`echoic journal info`, `verify` and `recover`: what was recorded, whether it is sound, and what can be kept if not."""
+"""`echoic journal info`, `verify` and `recover`: what was recorded, whether it is sound, and what can be saved."""
 
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -14,9 +14,13 @@ from echoic.cli.rates import bytes_text
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import AsJson, Text
-from echoic.recorder import Catalog, Disk, Hole, Journal, JournalSummary, Recorded, recover, verify
+from echoic.recorder import Disk, Hole, Journal, JournalSummary, Recorded, RecoveryReport, recover, verify
+from echoic.recorder.catalog import Catalog
 
 __all__ = ["info", "recover_journal", "verify_journal"]
+
+Times: TypeAlias = tuple[int, int] | None
+Sinks: TypeAlias = dict[str, tuple[int, ...]]
 
 FAILED: Final = 1
 
@@ -35,8 +39,8 @@ def info(path: Path, /, *, channel: Text = "", as_json: AsJson = False) -> None:
         channel: Show only this one.
         as_json: Print a list of objects as JSON.
     """
-    known = [Journal(place, name) for place, name in _chosen(path, channel)]
-    told = [(journal, journal.info(), _times(journal), _sinks(path, journal)) for journal in known]
+    known = [(place, Journal(place, name)) for place, name in _chosen(path, channel)]
+    told = [(journal, journal.info(), _times(journal), _sinks(place, journal)) for place, journal in known]
     if as_json:
         print(json_text([_as_object(summary, times, sinks) for _, summary, times, sinks in told]))
         return
@@ -112,6 +116,78 @@ def _chosen(path: Path, channel: str) -> list[tuple[Path, str]]:
     Raises:
         ChannelNotFoundError: There is none, or not this one.
     """
+    if channel and (path / Catalog(Disk(path), channel).directory).is_dir():
+        return [(path, channel)]  # also when what says that it is a journal is lost
     if channel or (path / "journal.json").is_file():
         return [channel_of(path, channel)]
     return [(path, name) for name in channels_in(path)]
+
+
+def _times(journal: Journal) -> Times:
+    """Return when the first and the last event were recorded that can be read."""
+    found: list[Recorded] = []
+    for partition, (first, head) in enumerate(zip(journal.firsts, journal.heads, strict=True)):
+        for start in (first, max(first, head - 1)):
+            found += _one(journal.read(start, partition=partition, on_hole=_pass))
+    return (min(each.time_ns for each in found), max(each.time_ns for each in found)) if found else None
+
+
+def _one(recorded: Iterator[Recorded]) -> list[Recorded]:
+    first = next(recorded, None)
+    return [first] if first is not None else []
+
+
+def _pass(hole: Hole) -> None:
+    """Look for others; `verify` is there to tell of holes."""
+
+
+def _sinks(path: Path, journal: Journal) -> Sinks:
+    """Return where named sinks go on."""
+    found = {sink: journal.positions(sink) for sink in Catalog(Disk(path), journal.name).sinks()}
+    return {sink: positions for sink, positions in found.items() if positions is not None}
+
+
+def _as_object(summary: JournalSummary, times: Times, sinks: Sinks) -> dict[str, object]:
+    return {
+        **msgspec.to_builtins(summary),
+        "partitions": len(summary.heads),
+        "events": summary.events,
+        "first_ns": times[0] if times else None,
+        "last_ns": times[1] if times else None,
+        "sinks": sinks,
+    }
+
+
+def _lines(journal: Journal, summary: JournalSummary, times: Times, sinks: Sinks) -> Iterator[str]:
+    yield f"channel:     {summary.channel}"
+    yield f"journal:     {summary.id}, made {_moment(summary.created_ns)}"
+    yield f"events:      {summary.events:,}"
+    if times is not None:
+        yield f"recorded:    {_moment(times[0])} to {_moment(times[1])}"
+    yield f"size:        {bytes_text(summary.bytes)} in {summary.segments:,} segment{'s' * (summary.segments != 1)}"
+    yield f"partitions:  {journal.partitions}"
+    for partition, (first, head) in enumerate(zip(summary.firsts, summary.heads, strict=True)):
+        yield f"  {partition}: " + (f"sequence {first} to {head - 1}" if head > first else "empty")
+    yield f"types:       {len(summary.types)}"
+    for format in journal.formats:
+        yield f"  {format.name}  {format.token:016x}, {format.size} bytes{' and more' if format.variable else ''}"
+    yield f"sinks:       {len(sinks)}"
+    for sink, positions in sinks.items():
+        yield f"  {sink}: goes on at {', '.join(map(str, positions))}"
+
+
+def _moment(time_ns: int) -> str:
+    return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _report_lines(channel: str, report: RecoveryReport) -> Iterator[str]:
+    for each in report.rebuilt:
+        yield f"{channel}: made again {each}"
+    for each in report.aside:
+        yield f"{channel}: kept aside {each}"
+    for lost in report.lost:
+        yield f"{channel}: lost {lost.first} to {lost.last} of partition {lost.partition}"
+    for each in report.notes:
+        yield f"{channel}: {each}"
+    if not (report.rebuilt or report.aside or report.lost or report.notes):
+        yield f"{channel}: sound, nothing was done"

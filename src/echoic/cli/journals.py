@@ -70,14 +70,14 @@ def channels_in(path: Path) -> list[str]:
     return found
 
 
-def channel_of(path: str, channel: str) -> tuple[Path, str]:
+def channel_of(path: Path, channel: str) -> tuple[Path, str]:
     """Return the directory of journals and the one that is meant; the path may name the journal itself.
 
     Raises:
         ChannelNotFoundError: It is not there; the message has the nearest names.
         LocalError: There are several, and none is named.
     """
-    place = Path(path)
+    place = path
     if not channel and (place / INFO).is_file():
         place, channel = place.absolute().parent, unquote(place.absolute().name)
     known = channels_in(place)
@@ -92,7 +92,7 @@ def channel_of(path: str, channel: str) -> tuple[Path, str]:
     return place, known[0]
 
 
-def open_journal(path: str, channel: str) -> Journal:
+def open_journal(path: Path, channel: str) -> Journal:
     """Open the journal that is meant.
 
     Raises:

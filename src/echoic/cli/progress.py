@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
+from echoic.cli.screen import printable
+
 __all__ = ["Advance", "progress"]
 
 Advance: TypeAlias = Callable[[int, int | None], None]
@@ -25,9 +27,10 @@ def progress(doing: str, unit: str = "events") -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    named = TextColumn("{task.description}", markup=False)  # a file may be called [red]{x}.csv
+    columns = (named, BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-    task, began = bar.add_task(doing, total=None), time.monotonic()
+    task, began = bar.add_task(printable(doing), total=None), time.monotonic()
 
     def advance(done: int, total: int | None) -> None:
         if not bar.live.is_started and time.monotonic() - began > PATIENCE_SECONDS:

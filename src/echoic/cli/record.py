@@ -39,11 +39,17 @@ class Keeping:
         int, Parameter(help="Into how many files at a time the sources are spread; only for a journal not there yet.")
     ] = 1
     retain_bytes: Annotated[
-        str, Parameter(help="Remove the oldest segments beyond so much, of each partition: 500MB, 10GB. [default: all]")
+        str,
+        Parameter(
+            help="Remove the oldest segments beyond so much, of each partition: 500MB, 10GB. [default: all stay]",
+            show_default=False,
+        ),
     ] = ""
-    retain_age: Annotated[str, Parameter(help="Remove segments older than this: 36h, 7d. [default: never]")] = ""
+    retain_age: Annotated[
+        str, Parameter(help="Remove segments older than this: 36h, 7d. [default: all stay]", show_default=False)
+    ] = ""
     segment_bytes: Annotated[
-        str, Parameter(help=f"When a further segment is begun: 64MB. [default: {bytes_text(SEGMENT_BYTES_MAX)}]")
+        str, Parameter(help="When a further segment is begun: 64MB. [default: 256MiB]", show_default=False)
     ] = ""
     durability: Annotated[
         Literal["disk", "os"],

@@ -20,7 +20,7 @@ from echoic.hub.outbound import Source
 from echoic.hub.remote_shelf import RemoteShelf
 from echoic.hub.sink import Events, Handler, Sink, check_slow
 from echoic.hub.steering import Controls, SourceHelm, steer_channel
-from echoic.recorder import Hole, Journal, Missing
+from echoic.recorder import Hole, Journal, LocalShelf, Missing
 
 if TYPE_CHECKING:
     from echoic.hub.flusher import Flusher
@@ -457,12 +457,15 @@ class Channel:
         """Return the journal in which the channel is recorded, by whichever hub, for reading.
 
         Args:
-            id: Which one, if it is recorded in several.
+            id: Which one, if it is recorded in several; that of this hub, if it is one of them and nothing is said.
 
         Raises:
             UnreachableError: Nobody records the channel for the moment.
             JournalError: It is recorded in other journals, or in several and none was named.
         """
+        recording = self.endpoints.recording
+        if recording is not None and id in ("", recording.journal):
+            return Journal(LocalShelf(recording.storage, self.name))
         return Journal(RemoteShelf(self.endpoints.switchboard, ChannelId.parse(self.id), id))
 
     def _derive(

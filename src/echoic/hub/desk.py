@@ -1,13 +1,17 @@
 r"""The desk of a recorder: where others ask for what is in the journal, and leave word how far they are.
 
-    links -> consult -> ready ----> one thread: reads blocks, keeps marks ----> answers, under the hub's lock
-                          ^   \
-              committed --+    +--> waiting for more (a long poll): no thread each, at most `WAITING_MAX` of them
+    links -> consult -> ready ----> one thread reads blocks --+--> answers, under the hub's lock
+                     |    ^   \                               |
+                     |    |    +--> waiting for more (a long poll): no thread each, at most `WAITING_MAX` of them
+                     |    +-- committed                       |
+                     +-> marks ---> one thread keeps them ----+
 
 Neither the threads that read links nor the one that writes the journal ever wait for a reader: they leave a request, or
 word of a commit, and go on. Blocks are read from the files as any other reader does (`recorder.shelf`), so what is
 answered is committed, and needs nothing of the writer but the numbers it shows. Marks are files of their own, each
-written whole by this one thread.
+written whole and synced, which takes as long as a commit: a second thread does that, so that no reader waits for it.
+An event of nearly 16 MiB, the largest that a frame can carry, has no room for what is around it in an answer: it can be
+read in the recorder's own hub only.
 
 Whoever asks may be anybody who is let in: nothing in a request is believed. Answers are bounded in bytes, those who
 wait in number and in time. One who takes no answers off his link is given up like anyone else (`Session.overrun`).
@@ -62,6 +66,7 @@ class Desk:
     def __init__(self, recording: "Recording") -> None:
         self._recording = recording
         self._ready: deque[Inquiry] = deque()
+        self._marks: deque[Inquiry] = deque()
         self._waiting: list[Inquiry] = []
         self._changed = threading.Condition()
         self._stirred = False
@@ -69,19 +74,20 @@ class Desk:
         self._answered = self._refused = self._bytes_read = 0
         self._sinks: set[str] = set()
         self._shelf: LocalShelf | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: tuple[threading.Thread, ...] = ()
 
     def consult(self, message: Fetch | Mark, answer: Callable[[Message], None]) -> None:
         """Answer a request, perhaps later. Waits for nothing but the hub's lock, which must not be held."""
         wait_ns = min(max(message.wait_ns, 0), WAIT_NS_MAX) if isinstance(message, Fetch) else 0
+        inquiry = Inquiry(message, answer, time.monotonic_ns() + wait_ns)
         with self._changed:
             problem = "the recording has ended" if self._closed else ""
-            if len(self._ready) + len(self._waiting) >= WAITING_MAX:
+            if self._asked() >= WAITING_MAX:
                 problem = f"{WAITING_MAX} requests wait at the recorder already, which is the limit"
             if not problem:
-                self._ready.append(Inquiry(message, answer, time.monotonic_ns() + wait_ns))
                 self._start()
-                self._changed.notify()
+                (self._ready if isinstance(message, Fetch) else self._marks).append(inquiry)
+                self._changed.notify_all()
         if problem:
             self._reply(answer, Refused(RefusedError.__name__, problem))
 
@@ -90,34 +96,37 @@ class Desk:
         with self._changed:  # also when nobody waits: somebody may be about to, having seen less
             self._stirred = True
             if self._waiting:
-                self._changed.notify()
+                self._changed.notify_all()
 
     def statistics(self) -> DeskStatistics:
         """Return the counts so far."""
         with self._changed:
-            waiting = len(self._waiting) + len(self._ready)
-        return DeskStatistics(self._answered, self._refused, waiting, self._bytes_read)
+            return DeskStatistics(self._answered, self._refused, self._asked(), self._bytes_read)
 
     def close(self) -> None:
         """Refuse whoever waits, and end."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(CLOSE_SECONDS)
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(CLOSE_SECONDS)
+
+    def _asked(self) -> int:
+        """Return how many requests have yet to be answered. The lock is held."""
+        return len(self._ready) + len(self._waiting) + len(self._marks)
 
     def _start(self) -> None:
         """Begin to serve when the first request comes: most journals are only written. The lock is held."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="echoic-desk", daemon=True)
-            self._thread.start()
+        if not self._threads:
+            reading = threading.Thread(target=self._serve_readers, name="echoic-desk", daemon=True)
+            marking = threading.Thread(target=self._serve_marks, name="echoic-marks", daemon=True)
+            self._threads = (reading, marking)
+            reading.start()
+            marking.start()
 
-    def _serve(self) -> None:
-        while True:
-            due = self._due()
-            if due is None:
-                break
+    def _serve_readers(self) -> None:
+        while (due := self._due()) is not None:
             for inquiry in due:
                 self._attend(inquiry)
         with self._changed:
@@ -128,6 +137,16 @@ class Desk:
             self._shelf.close()
         for inquiry in left:
             self._reply(inquiry.answer, Refused(RefusedError.__name__, "the recording has ended"))
+
+    def _serve_marks(self) -> None:
+        """Keep marks, also those that have come before the end."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._marks or self._closed)
+                if not self._marks:
+                    return
+                inquiry = self._marks.popleft()
+            self._attend(inquiry)
 
     def _due(self) -> list[Inquiry] | None:
         """Wait for requests that are to be looked at; None when the desk is closed."""
@@ -272,10 +291,9 @@ class Desk:
         return self._shelf
 
     def _reply(self, answer: Callable[[Message], None], reply: Message) -> None:
-        if isinstance(reply, Refused):
-            self._refused += 1
-        else:
-            self._answered += 1
+        with self._changed:
+            self._refused += isinstance(reply, Refused)
+            self._answered += not isinstance(reply, Refused)
         board = self._recording.switchboard
         try:
             board.do(lambda _: answer(reply))

@@ -208,7 +208,7 @@ class DurableSink:
         if self._running.acquire(timeout=timeout):  # whoever is inside the handler leaves it first
             self._running.release()
             if self._thread.is_alive():
-                self._thread.join(FLUSH_SECONDS if timeout < 0 else timeout)
+                self._thread.join(FLUSH_SECONDS + 1 if timeout < 0 else timeout)
 
     def _serve(self) -> None:
         try:
@@ -216,10 +216,9 @@ class DurableSink:
                 self._attempt()
         except ClosedError as error:
             self._trouble = str(error)
-        except EchoicError as error:
-            self._fail(f"the journal of `{self._id.name}` cannot be followed: {error}", error)
         except Exception as error:  # noqa: BLE001 - it is told by `trouble` and `error`, and the end is orderly
-            self._fail(f"the journal of `{self._id.name}` cannot be followed: {problem_of(error)}", error)
+            reason = str(error) if isinstance(error, EchoicError) else problem_of(error)
+            self._fail(f"the journal of `{self._id.name}` cannot be followed: {reason}", error)
         finally:
             self._finish()
 

@@ -12,13 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 import msgspec
-import numpy
 
 from echoic.channels import (
     Browse,
@@ -58,6 +56,7 @@ from echoic.links import Identity, is_loopback, parse_address
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
+from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
     from echoic.hub.outbound import Source
@@ -67,7 +66,6 @@ __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 log: Final = logging.getLogger("echoic.hub")
 FOREVER: Final = Retention()
 DRAIN_SECONDS: Final = 1.5
-SETTLING_BYTES: Final = 32 * 1024 * 1024 - 4096 * 16
 HEARD_SECONDS: Final = 0.3
 
 S = TypeVar("S", bound=SharedObject)
@@ -412,8 +410,6 @@ class Hub:
         draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
         draining.start()
         draining.join(DRAIN_SECONDS)
-        while board.keeps() and time.monotonic() < deadline - DRAIN_SECONDS / 2:
-            time.sleep(0.001)
         for source in list(self._sources):
             source.abandon()
         for endpoints in list(self._endpoints.values()):
@@ -554,17 +550,6 @@ def _forsake_all() -> None:
 
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=_forsake_all)
-
-
-@cache
-def settle_allocator() -> None:
-    """Let the C library keep the memory of large events, once for the process.
-
-    Until a program has freed a large block, glibc gives every block of more than 128 KB back to the system, and the
-    kernel hands the next one out page by page, which takes several times as long as copying an event into it.
-    """
-    block = numpy.empty(SETTLING_BYTES, numpy.uint8)
-    del block
 
 
 def _no_name_server(problems: list[str]) -> str:

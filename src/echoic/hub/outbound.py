@@ -25,6 +25,7 @@ import msgspec
 from echoic.channels import RECORD_BYTES_MAX, Call, CallLane, Share, SourceRun, split
 from echoic.errors import ClosedError, DeliveryError, EncodeError, IncompatibleTypesError, LocalError
 from echoic.formats import Format, bind, match
+from echoic.hub.confirming import late_recorders
 from echoic.hub.deriving import call_derived, deliver_share, stir_derived, submit_derived, turn_away
 from echoic.hub.errands import inside_handler
 from echoic.hub.moving import SourceState
@@ -542,8 +543,8 @@ class Source:
             failures |= call.failures
             for sink in list(call.waiting.values()):
                 failures[", ".join(sink.sinks) + f" at {sink.address}"] = f"no answer within {timeout} s"
-        if self._member.keepings:
-            failures |= self._switchboard.unkept(self._member, self.id, deadline_ns)
+        if self._member.keepings or self._member.derivations:
+            failures |= late_recorders(self._switchboard, self._member, self.id, deadline_ns)
         if failures:
             raise DeliveryError(failures)
 

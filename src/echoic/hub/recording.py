@@ -24,7 +24,7 @@ import msgspec
 from echoic.channels import Concentrator, Fetch, Kept, Mark, Message, recorder_name, take_over
 from echoic.errors import EchoicError, JournalError, LocalError
 from echoic.hub.desk import Desk
-from echoic.hub.sink import Arrival, Sink
+from echoic.hub.sink import RAISED, Arrival, Sink, problem_of
 from echoic.recorder import JournalOptions, JournalWriter, Storage
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Recording:
 
     def _serve(self) -> None:
         """Keep what arrives, until the recording ends and nothing waits any more."""
-        settled = True
+        settled, arrivals = True, self._taken_over
         try:
             if self._taken_over:
                 self._keep(self._taken_over)
@@ -204,6 +204,10 @@ class Recording:
                     return
                 elif not settled:
                     settled = self._settle()
+        except RAISED as error:  # whatever it is, those who wait must know that it is in vain
+            log.exception("the recorder of %s has stopped", self.channel)
+            self._trouble = f"the recorder has stopped: {problem_of(error)}"
+            self._tell(arrivals, self._trouble)
         finally:
             self._finish()
 
@@ -310,7 +314,7 @@ class Recording:
     def _finish(self) -> None:
         try:
             self._writer.close(time.time_ns())
-        except JournalError as error:
+        except RAISED as error:
             log.warning("the journal of %s cannot be closed: %s", self.channel, error)
 
     def __enter__(self) -> Self:

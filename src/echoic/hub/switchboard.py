@@ -251,28 +251,6 @@ class Switchboard:
         with self.lock:
             return submit_runs(self.core, runs, batch)
 
-    def unkept(self, member: Member, source: int, deadline_ns: int) -> dict[str, str]:
-        """Wait until all events of a source so far are on the disks of recorders; return those that are late, and why.
-
-        A recorder that is away counts as well: it may come back in time.
-        """
-        with self.lock:
-            position = member.sources.get(source, 0)
-            while (late := [one for one in member.keepings if one.lacks(source, position)]) and not self.closed:
-                left = (deadline_ns - time.monotonic_ns()) / 1e9
-                if left <= 0:
-                    break
-                self._waiting_for_room += 1
-                self._room.wait(min(left, ROOM_SECONDS))
-                self._waiting_for_room -= 1
-            reason = "not on the disk in time"
-            return {f"the recorder of journal {one.journal[:8]}": one.trouble or reason for one in late}
-
-    def keeps(self) -> bool:
-        """Whether anything is not confirmed yet by a recorder."""
-        with self.lock:
-            return any(not keeping.empty for member in self.core.members.values() for keeping in member.keepings)
-
     def blocked(self, member: Member) -> bool:
         """Whether a sink that wants every event has no room for more."""
         with self.lock:

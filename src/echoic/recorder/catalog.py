@@ -28,7 +28,7 @@ from echoic.recorder.storage import File, Lock, Storage
 from echoic.wire import Buffer
 from echoic.wire.frames import checksum
 
-__all__ = ["Catalog", "JournalInfo", "SinkPositions", "channels_of", "said"]
+__all__ = ["Catalog", "JournalInfo", "SinkPositions", "channels_of", "encode_small", "said"]
 
 VERSION: Final = 1
 NAME_BYTES_MAX: Final = 200  # of a quoted name; file systems take 255, and endings are added
@@ -291,8 +291,8 @@ class Catalog:
                 file.close()
         try:
             found = msgspec.json.decode(data, type=kind)
-            sound = _encoded(found) == data
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            sound = encode_small(found) == data
+        except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
             raise JournalError(f"this is not what a journal writes: {error} - at {path}") from error
         if not sound:
             raise JournalError(f"a file of {len(data)} bytes was changed, its checksum does not fit - at {path}")
@@ -300,7 +300,7 @@ class Catalog:
 
     def _write(self, path: str, small: JournalInfo | SinkPositions) -> None:
         with said("write the journal", path):
-            self.put(path, [_encoded(small)])
+            self.put(path, [encode_small(small)])
 
 
 def channels_of(storage: Storage) -> list[str]:
@@ -334,7 +334,8 @@ def _quoted(name: str, what: str) -> str:
     return quoted
 
 
-def _encoded(small: JournalInfo | SinkPositions) -> bytes:
+def encode_small(small: JournalInfo | SinkPositions) -> bytes:
+    """Return the bytes of a small file, with its checksum."""
     plain = msgspec.json.encode(msgspec.structs.replace(small, checksum=""))
     return msgspec.json.encode(msgspec.structs.replace(small, checksum=f"{checksum([plain]):08x}")) + b"\n"
 

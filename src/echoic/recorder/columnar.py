@@ -215,7 +215,9 @@ def _plain_column(column: Any, kind: Any) -> Any:  # noqa: ANN401 - pyarrow's ty
 
 def _arrow_reader(source: Any) -> Any:  # noqa: ANN401 - pyarrow's readers
     """Return a reader of an Arrow file, or of a stream that was written into a file."""
-    if bytes(source.read_at(6, 0)) == b"ARROW1":
+    head = source.read(6)
+    source.seek(0)
+    if head == b"ARROW1":
         return pyarrow.ipc.open_file(source)
     return pyarrow.ipc.open_stream(source)
 

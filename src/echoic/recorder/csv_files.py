@@ -22,7 +22,7 @@ import pyarrow
 import pyarrow.csv
 
 from echoic.errors import EncodeError, FormatError
-from echoic.formats import Field, Format, Kind, char_width, shown, type_of
+from echoic.formats import MISSING, Field, Format, Kind, char_width, shown, type_of
 from echoic.recorder.json_events import plain_value, value_of
 
 __all__ = ["flat_batch", "flat_schema", "line_schema", "nested_batch", "nested_schema", "read_lines"]
@@ -43,7 +43,7 @@ def flat_batch(batch: pyarrow.RecordBatch, format: Format, stamps: Sequence[str]
         first, *rest = path.split(".")
         column: Any = batch.column(first)
         for name in rest:
-            column = column.field(name)
+            column = column.flatten()[column.type.get_field_index(name)]  # null where the record is
         columns.append(_spelled(column, field))
     schema = flat_schema(format)
     for name in stamps:
@@ -76,10 +76,14 @@ def nested_batch(batch: pyarrow.RecordBatch, format: Format) -> pyarrow.RecordBa
     """Return the columns of a CSV file as events of a format have them; columns of other names are left out.
 
     Raises:
-        EncodeError: A cell is not spelled as its field must be.
+        EncodeError: A cell is not spelled as its field must be, or a column is missing.
     """
     names = set(batch.schema.names)
     present = [field for field in format.fields if any(path in names for path, _ in _leaves_of(field, ""))]
+    missing = [field.name for field in format.fields if field not in present and field.default is MISSING]
+    if missing or not present:
+        told = ", ".join(f"`{name}`" for name in missing) or "of its fields"
+        raise EncodeError(f"the file has no column {told} - at `{format.name}`")
     arrays = [_gathered(batch, field, "") for field in present]
     schema = pyarrow.schema([(field.name, array.type) for field, array in zip(present, arrays, strict=True)])
     return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
@@ -142,16 +146,18 @@ def _cell_type(field: Field) -> Any:  # noqa: ANN401 - some Arrow type
 
 
 def _spelled(column: Any, field: Field) -> Any:  # noqa: ANN401 - pyarrow's types
-    texts: list[str | None]
-    if _is_listed(field):
-        texts = [JSON_CELL.encode(plain_value(value, field)).decode() for value in column.to_pylist()]
-    elif field.kind is Kind.CHAR:
-        texts = [value.rstrip(b"\0").decode("latin-1") for value in column.to_pylist()]
-    elif field.kind is Kind.BYTES:
-        texts = [None if value is None else base64.b64encode(value).decode() for value in column.to_pylist()]
-    else:
+    if not _is_listed(field) and field.kind not in (Kind.CHAR, Kind.BYTES):
         return column
+    texts = [None if value is None else _cell(value, field) for value in column.to_pylist()]
     return pyarrow.array(texts, pyarrow.string())
+
+
+def _cell(value: Any, field: Field) -> str:  # noqa: ANN401 - whatever a field holds
+    if _is_listed(field):
+        return JSON_CELL.encode(plain_value(value, field)).decode()
+    if field.kind is Kind.CHAR:
+        return str(value.rstrip(b"\0").decode("latin-1"))
+    return base64.b64encode(value).decode()
 
 
 def _gathered(batch: pyarrow.RecordBatch, field: Field, prefix: str) -> Any:  # noqa: ANN401 - pyarrow's types

@@ -67,6 +67,7 @@ def examine(
         data = load_segment(catalog, partition, sequence)
     except JournalError as error:
         found.unreadable = True
+        found.bytes = _size(catalog, found.path)
         found.flaws.append(Flaw(found.path, 0, 0, str(error)))
         return found
     found.bytes = len(data)
@@ -120,16 +121,37 @@ def examine_index(catalog: Catalog, partition: int, found: Examined, *, last: bo
     path = catalog.index(partition, found.first)
     if found.scan is None or not catalog.storage.exists(path):
         return None
-    file = catalog.storage.open(path)
     try:
-        data = bytes(file.view())
-    finally:
-        file.close()
+        data = _content(catalog, path)
+    except OSError as error:
+        return Flaw(path, 0, 0, f"the index cannot be read: {error.strerror or error}")
     sound = ENTRY_BYTES * len(load_index(data, found.scan.header.seed, found.bytes))
     if sound == len(data):
         return None
     what = "the index is not sound from here on, and is not used; `recover` makes it again"
     return Flaw(path, sound, len(data), what, "torn" if last else "damage")
+
+
+def _content(catalog: Catalog, path: str) -> bytes:
+    file = catalog.storage.open(path)
+    try:
+        return bytes(file.view())
+    finally:
+        file.close()
+
+
+def _size(catalog: Catalog, path: str) -> int:
+    """Return how many bytes a file has that cannot be read, 0 if that is not known either."""
+    try:
+        file = catalog.storage.open(path)
+    except OSError:
+        return 0
+    try:
+        return file.size()
+    except OSError:
+        return 0
+    finally:
+        file.close()
 
 
 def read_headers(catalog: Catalog, partition: int) -> list[SegmentHeader]:

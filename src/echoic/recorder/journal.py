@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import msgspec
 
@@ -317,6 +317,17 @@ class Journal:
         """
         reader: object = self.arrow()
         return reader.__arrow_c_stream__(requested_schema)  # type: ignore[attr-defined] # the stubs lack it
+
+    def close(self) -> None:
+        """Let go of the files that are open; what was read stays good, and reading on opens them again."""
+        if isinstance(self.shelf, LocalShelf):
+            self.shelf.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<Journal of {self.name}, {self.partitions} partitions, id {self.id}>"

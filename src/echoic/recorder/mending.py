@@ -25,7 +25,7 @@ import msgspec
 
 from echoic.errors import JournalError
 from echoic.formats import Format
-from echoic.recorder.blocks import BlockKind, SegmentHeader, parse_segment_header
+from echoic.recorder.blocks import SEGMENT_HEADER_BYTES, BlockKind, SegmentHeader, parse_segment_header
 from echoic.recorder.catalog import Catalog, said
 from echoic.recorder.index import IndexBuilder
 from echoic.recorder.scanning import Scan, payload_of, scan
@@ -52,7 +52,7 @@ class Mended(msgspec.Struct):
     sequence: int
     sealed: bool
     marked: bool
-    """Whether there is nothing but marks in it."""
+    """Whether its blocks say that everything but marks is on the disk."""
     standing: Standing
     tokens: set[int]
     builder: IndexBuilder
@@ -106,7 +106,8 @@ def _read(found: Scan, data: memoryview, file: File, notes: list[str]) -> Mended
     """Return what the blocks of a segment say."""
     builder = IndexBuilder(found.header.seed, found.header.sequence)
     standing, tokens = Standing(), set[int]()
-    marked, known, time_ns = True, found.end, found.header.time_ns
+    known, time_ns = found.end, found.header.time_ns
+    claimed = reached = 0  # what the blocks that are kept say; a torn one may have said more, and is cut off
     for offset, head in found.heads(data):
         payload = payload_of(data, offset, head)
         standing.apply(head, payload)
@@ -115,19 +116,22 @@ def _read(found: Scan, data: memoryview, file: File, notes: list[str]) -> Mended
             tokens.add(Format.from_descriptor(bytes(payload)).token)
         if offset >= found.synced:
             known = min(known, offset)
-            marked = marked and head.kind is BlockKind.COMMIT
+        end = offset + head.block_bytes
+        claimed = max(claimed, head.synced if offset > SEGMENT_HEADER_BYTES else end)
+        reached = reached if head.kind is BlockKind.COMMIT else end
         time_ns = head.time_ns
-    sizes = found.end, known, found.sequence, found.sealed, marked
+    sizes = found.end, known, found.sequence, found.sealed, reached <= claimed
     return Mended(file, found.header, *sizes, standing, tokens, builder, builder.take(), time_ns, notes)
 
 
 def _write_again(catalog: Catalog, mended: Mended, tail: bytes) -> None:
     """Put the end of a segment on the disk for certain; without events in it, it may as well be lost meanwhile."""
     place = mended.header.partition, mended.header.sequence
-    if not mended.marked:
+    worth = bool(tail) and not mended.marked
+    if worth:
         catalog.put(catalog.tail(*place), _encode_tail(mended.known, tail))
     _rewrite(mended.file, mended.known, tail)
-    if not mended.marked:
+    if worth:
         _forget(catalog, *place)
 
 

@@ -19,14 +19,14 @@ import msgspec
 
 from echoic.errors import JournalError, LocalError
 from echoic.recorder.blocks import BLOCK_PAYLOAD_BYTES_MAX, BlockHead, BlockKind, SegmentHeader, parse_segment_header
-from echoic.recorder.catalog import TEMPORARY, Catalog, said
+from echoic.recorder.catalog import SEGMENT, TEMPORARY, Catalog, said
 from echoic.recorder.mending import Mended, load_segment, mend
 from echoic.recorder.segment import SegmentWriter, begin_segment
 from echoic.recorder.standing import Standing, encode_gap
 from echoic.wire import Batch, Buffer
 from echoic.wire.frames import size_of
 
-__all__ = ["SEGMENT_BYTES_MAX", "JournalOptions", "PartitionWriter", "Retention"]
+__all__ = ["SEGMENT_BYTES_MAX", "JournalOptions", "PartitionWriter", "Retention", "is_put_aside"]
 
 SEGMENT_BYTES_MAX: Final = 256 * 1024 * 1024
 U64_MAX: Final = 2**64 - 1
@@ -239,6 +239,8 @@ class PartitionWriter:
             raise LocalError(
                 f"source {source}, number {first} and time {now_ns} must be at least 0 and fit into 64 bits"
             )
+        if self._segment.sequence > U64_MAX - count:
+            raise JournalError(f"the partition has no sequence numbers left - at {self._segment.path}")
         if self._segment.failed:
             raise JournalError(f"writing failed before, the journal must be opened again - at {self._segment.path}")
 
@@ -280,13 +282,10 @@ class PartitionWriter:
     def _go_on(self, sequence: int, now_ns: int) -> None:
         """Begin a segment where none is being written."""
         path = self._catalog.segment(self._number, sequence)
-        if any(name.startswith(f"{sequence:020}") and name.endswith(".damaged") for name in self._names()):
+        if is_put_aside(self._catalog, self._number, sequence):
             raise JournalError(f"the segment was damaged and is not there, `recover` makes up for it - at {path}")
         with said("begin a segment", path):
             self._enter(self._begin(sequence, now_ns), path)
-
-    def _names(self) -> list[str]:
-        return self._catalog.names(self._number)
 
     def _begin(self, sequence: int, now_ns: int) -> Mended:
         header = SegmentHeader(self._journal, self._number, sequence, now_ns)
@@ -313,6 +312,9 @@ class PartitionWriter:
 
     def _list_sealed(self, segments: Sequence[int], now_ns: int) -> None:
         """Find out size and age of the segments before the last; the next one's header says when one was sealed."""
+        if self._options.retention == Retention():
+            self._sealed = [Sealed(sequence, 0, now_ns) for sequence in segments[:-1]]  # nobody asks
+            return
         for sequence, follower in pairwise(segments):
             try:
                 size = len(load_segment(self._catalog, self._number, sequence))
@@ -352,6 +354,16 @@ class PartitionWriter:
                     storage.remove(name)
             storage.sync_directory(self._catalog.partition(self._number))
         del self._sealed[0]
+
+
+def is_put_aside(catalog: Catalog, partition: int, sequence: int) -> bool:
+    """Whether a segment was damaged and put aside.
+
+    Raises:
+        JournalError: The partition cannot be listed.
+    """
+    names = catalog.names(partition)
+    return any(name.startswith(f"{sequence:020}{SEGMENT}") and name.endswith(".damaged") for name in names)
 
 
 def _payloads_of(batch: Batch) -> list[tuple[list[Buffer], int]]:

@@ -1,8 +1,8 @@
 """From the blocks of a journal to batches.
 
-A `Shelf` gives chunks: whole committed blocks of one segment, and the descriptors of their types. Here they are checked,
-if they have come over a link, cut to what was asked for, and become `Recorded`: batches as they were
-sent, views of the mapped file, with who sent them, when they were recorded and where they stand.
+A `Shelf` gives chunks: whole committed blocks of one segment, and the descriptors of their types. Here they are
+checked, if they have come over a link, cut to what was asked for, and become `Recorded`: batches as they were sent,
+views of the mapped file, with who sent them, when they were recorded and where they stand.
 
     chunk   | FORMAT | BATCH 10..13 | GAP | BATCH 14..20 |      asked for: 12..17
     events                 12 13             14..16             Missing in between

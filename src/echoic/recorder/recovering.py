@@ -22,6 +22,7 @@ from echoic.recorder.catalog import (
     PARTITIONS_MAX,
     SEGMENT,
     TEMPORARY,
+    U64_MAX,
     VERSION,
     Catalog,
     JournalInfo,
@@ -31,7 +32,7 @@ from echoic.recorder.catalog import (
 from echoic.recorder.examining import Examined, examine, examine_index, read_headers
 from echoic.recorder.index import IndexBuilder
 from echoic.recorder.mending import free_name, load_segment, redo, save_aside
-from echoic.recorder.partition import SEGMENT_BYTES_MAX, JournalOptions, PartitionWriter
+from echoic.recorder.partition import SEGMENT_BYTES_MAX, JournalOptions, PartitionWriter, is_put_aside
 from echoic.recorder.rebuilding import Rebuilding
 from echoic.recorder.scanning import Scan
 from echoic.recorder.standing import Standing
@@ -170,14 +171,22 @@ class Recovery:
             info = identify(catalog)
             self.note(f"{path} was written again, since {error}")
         if catalog.storage.exists(path):
-            file = catalog.storage.open(path)
-            try:
-                self.copy_aside(path, file.view())
-            finally:
-                file.close()
+            self._keep_aside(path)
         catalog.write_info(info)
         self._rebuilt.append(path)
         return info
+
+    def _keep_aside(self, path: str) -> None:
+        """Copy a file that will be replaced; if it cannot be read, rename it."""
+        file = self._catalog.storage.open(path)
+        try:
+            data = file.view()
+        except OSError:
+            self.put_aside(path)
+        else:
+            self.copy_aside(path, data)
+        finally:
+            file.close()
 
     def _recover_sinks(self) -> None:
         for path in self._catalog.sink_paths():
@@ -248,9 +257,9 @@ class PartitionRecovery:
         """Go from the first segment to the last."""
         if not segments:
             lost = Examined(0, self._catalog.segment(self._number, 0), [], unreadable=True)
-            self._rebuild(lost, None, self._recovery.seen_by_sinks(self._number))
-        for found, follower in zip(segments, [*segments[1:], None], strict=True):
-            self._recover(found, None if follower is None else follower.first)
+            self._rebuild(lost, None, self._bound(lost))
+        for place, found in enumerate(segments, 1):
+            self._recover(found, segments[place].first if place < len(segments) else None)
         self._open()
 
     def _open(self) -> None:
@@ -272,16 +281,18 @@ class PartitionRecovery:
             data = load_segment(self._catalog, self._number, found.first)
             self._put_index(found.first, _index_of(scan, data))
             self._recovery.note(f"{self._catalog.index(self._number, found.first)} was made again")
+        following = Examined(scan.sequence, self._catalog.segment(self._number, scan.sequence), [])
         if short and upto is not None:
-            missing = Examined(scan.sequence, self._catalog.segment(self._number, scan.sequence), [])
-            self._rebuild(missing, None, upto, sealed=True)
+            self._rebuild(following, None, upto, sealed=True)
+        elif upto is None and scan.sealed and is_put_aside(self._catalog, self._number, scan.sequence):
+            self._rebuild(following, None, self._bound(following))  # a recovery came no further than to put it aside
 
     def _bound(self, found: Examined) -> int:
         """Return with which number a last segment goes on: what its last blocks say, or one that is safe."""
         if found.scan is not None:
             return found.scan.sequence
         lost = found.bytes or SEGMENT_BYTES_MAX
-        return max(found.first + lost, self._recovery.seen_by_sinks(self._number))
+        return min(max(found.first + lost, self._recovery.seen_by_sinks(self._number)), U64_MAX)
 
     def _rebuild(self, found: Examined, scan: Scan | None, upto: int, *, sealed: bool = False) -> None:
         """Replace a segment by what is sound in it; one that is missing by one that says so."""

@@ -82,6 +82,7 @@ class SegmentWriter:
         Raises:
             JournalError: It could not be written and is still pending; or the segment is `failed`.
         """
+        self._check()  # a sync that failed has left nothing pending, but nothing durable either
         if self._pieces:
             self._write(self._pieces)
             self.size += self.pending_bytes

@@ -16,8 +16,9 @@ sequence numbers shows what was lost.
 """
 
 import struct
+import weakref
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -98,6 +99,7 @@ class SegmentReader:
         self._partition = partition
         with said("open a segment", f"`{self.path}`"):
             self._file = catalog.storage.open(self.path)
+            self._finalizer = weakref.finalize(self, self._file.close)
             data = self._file.read(0, SEGMENT_HEADER_BYTES)
         header = parse_segment_header(data, f"`{self.path}`, offset 0")
         if (header.sequence, header.partition, header.journal.hex()) != (first, partition, journal):
@@ -111,7 +113,9 @@ class SegmentReader:
         self._indexed = 0
         self._cursors: dict[int, int] = {}
         self._described: dict[int, Described] = {}
+        self._borrowed: dict[int, bytes | None] = {}
         self._described_to = (SEGMENT_HEADER_BYTES, first)
+        self._surely_described_to = SEGMENT_HEADER_BYTES
         self._walked = SEGMENT_HEADER_BYTES
         self._searched = -1
         self._sure = (-1, -1)
@@ -122,7 +126,7 @@ class SegmentReader:
 
     def close(self) -> None:
         """Let go of the file; what was taken from it stays good."""
-        self._file.close()
+        self._finalizer()
 
     def finish(self, head: int) -> None:
         """Take note that there is a next segment, which begins with a sequence number: all of this is committed.
@@ -191,10 +195,15 @@ class SegmentReader:
             self.head = max(self.head, _after(head))
         return left
 
-    def take(self, sequence: int, bytes_max: int) -> Chunk | None:
+    def take(self, sequence: int, bytes_max: int, elsewhere: Callable[[], Sequence[bytes]] = tuple) -> Chunk | None:
         """Return committed blocks, from the one that holds an event on; None if there is none yet.
 
         At least one block with events is in it, however long that is.
+
+        Args:
+            sequence: Which event.
+            bytes_max: How much to return.
+            elsewhere: Returns the descriptors that other segments have, for when that of a type is damaged here.
 
         Raises:
             JournalError: The segment cannot be read.
@@ -213,7 +222,7 @@ class SegmentReader:
             return Chunk(self._seed, (), b"", self.head, self.head, self.path, taken.end, reason)
         self._remember(taken.after, taken.reached)
         blocks = data[taken.begin : taken.reached]
-        formats = self._formats(taken.tokens, taken.reached)
+        formats = self._formats(taken.tokens, taken.reached, elsewhere)
         return Chunk(self._seed, formats, blocks, taken.first, taken.after, self.path, taken.begin, reason, True)
 
     def _reason(self, taken: "_Taken", sequence: int) -> str:
@@ -325,11 +334,19 @@ class SegmentReader:
             del self._cursors[next(iter(self._cursors))]
         self._cursors[sequence] = offset
 
-    def _formats(self, tokens: set[int], end: int) -> tuple[bytes, ...]:
-        """Return the descriptors of types before some place; those that are not described there are left out."""
+    def _formats(self, tokens: set[int], end: int, elsewhere: Callable[[], Sequence[bytes]]) -> tuple[bytes, ...]:
+        """Return the descriptors of types; those that are not described anywhere are left out."""
         if not tokens <= self._described.keys():
             self._describe(end, tokens)
-        return tuple(self._described[token].descriptor for token in sorted(tokens) if token in self._described)
+        if not tokens <= self._described.keys() and end > self._surely_described_to:
+            self._describe_surely(end)
+        unknown = tokens - self._described.keys()
+        if not unknown <= self._borrowed.keys():
+            found = {token(descriptor): descriptor for descriptor in elsewhere()}
+            self._borrowed.update({each: found.get(each) for each in unknown})
+        here = [self._described[each].descriptor for each in sorted(tokens - unknown)]
+        there = [self._borrowed[each] for each in sorted(unknown)]
+        return (*here, *(descriptor for descriptor in there if descriptor is not None))
 
     def _describe(self, end: int, tokens: set[int] | None) -> None:
         """Find the types that are described before some place, all of them or those that are asked for.
@@ -352,9 +369,20 @@ class SegmentReader:
         for offset, head in self._hop(data, *self._described_to):
             self._described_to = (offset + head.block_bytes, _after(head))
             if head.kind is BlockKind.FORMAT and parse_block(data, offset, self._seed) is not None:
-                start = offset + BLOCK_HEAD_BYTES
-                descriptor = bytes(data[start : start + head.payload_bytes])
-                self._described.setdefault(token(descriptor), Described(descriptor, head.time_ns))
+                self._learn(data, offset, head)
+
+    def _describe_surely(self, end: int) -> None:
+        """Find every type before some place by checking each block: a damaged length may have led past some."""
+        data = self._mapped()[:end]
+        for offset, head in self._walk(data, SEGMENT_HEADER_BYTES):
+            if head.kind is BlockKind.FORMAT:
+                self._learn(data, offset, head)
+        self._surely_described_to = end
+
+    def _learn(self, data: memoryview, offset: int, head: BlockHead) -> None:
+        start = offset + BLOCK_HEAD_BYTES
+        descriptor = bytes(data[start : start + head.payload_bytes])
+        self._described.setdefault(token(descriptor), Described(descriptor, head.time_ns))
 
     def _hop(self, data: memoryview, offset: int, sequence: int) -> Iterator[tuple[int, BlockHead]]:
         """Yield blocks without looking at what is in them, as long as their heads follow from each other."""

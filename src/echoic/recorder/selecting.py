@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy
 
 from echoic.ecode import (
@@ -77,21 +78,7 @@ def retype(recorded: "Recorded", declared: object) -> "Recorded":
         raise IncompatibleTypesError(f"{error} - at {recorded.place}") from error
     except EchoicError as error:
         raise JournalError(f"{error} - at {recorded.place}") from error
-    return _with(recorded, batch)
-
-
-def _with(recorded: "Recorded", batch: Batch) -> "Recorded":
-    made = type(recorded)
-    return made(
-        batch,
-        recorded.partition,
-        recorded.sequence,
-        recorded.source,
-        recorded.first,
-        recorded.time_ns,
-        recorded.chosen,
-        recorded.place,
-    )
+    return msgspec.structs.replace(recorded, batch=batch)
 
 
 class Filter:

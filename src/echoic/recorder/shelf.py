@@ -266,7 +266,7 @@ class LocalShelf:
             reason = f"they were removed, `{self._catalog.segment(partition, firsts[0])}` is the first that is left"
             return Chunk(0, (), b"", firsts[0], firsts[0], reason=reason)
         try:
-            return self._opened(partition, firsts, at).take(sequence, bytes_max)
+            return self._opened(partition, firsts, at).take(sequence, bytes_max, self.descriptors)
         except JournalError as error:
             if at == len(firsts) - 1:
                 raise

@@ -27,6 +27,7 @@ from echoic.recorder.mending import free_name, load_segment
 from echoic.recorder.partition import SEGMENT_BYTES_MAX, JournalOptions, PartitionWriter, Retention
 from echoic.recorder.storage import Lock, Storage
 from echoic.wire import Batch
+from echoic.wire.allocator import settle_allocator
 
 __all__ = ["SEGMENT_BYTES_MAX", "Committed", "JournalOptions", "JournalWriter", "Retention", "WriterStatistics"]
 
@@ -100,6 +101,7 @@ class JournalWriter:
             JournalError: Another writer has it, the last segment is damaged, or the storage fails.
         """
         _check_options(options, id)
+        settle_allocator()
         catalog = Catalog(storage, channel)
         with said("make the journal's directory", catalog.directory):
             storage.make_directory(catalog.directory)

@@ -6,10 +6,11 @@ What must hold each time:
     the reader delivers no event with other bytes than its own, and passes over none in silence: what it does not
                deliver is in a hole that it tells, or it refuses to read; if the bit is in the mark that says how much
                is committed, it ends early, as it does for a write that is under way
-    recover    keeps every event but those of the block that has the bit; afterwards the journal is opened and goes on
+    recover    keeps every event but those of the block that has the bit, also if the power is lost meanwhile and it is
+               done again; afterwards the journal is opened and goes on
 
-The journal is small, so that thousands of flips take seconds. An index begins at a quarter of a megabyte, so a larger
-journal is kept for those.
+The journals are small, so that thousands of flips take seconds. An index has an entry for each quarter of a megabyte,
+so those of small journals are empty; a test that wants to flip bits of one makes its entries denser.
 """
 
 from bisect import bisect_right
@@ -21,6 +22,7 @@ import msgspec
 
 from echoic.errors import EchoicError, JournalError
 from echoic.recorder.blocks import SEGMENT_HEADER_BYTES, BlockKind
+from echoic.recorder.reader import Span
 from echoic.recorder.verifying import recover, verify
 from echoic.recorder.writer import JournalOptions, JournalWriter
 from echoic.testing.journal_book import Located, find_entries
@@ -68,6 +70,8 @@ class FlippedJournal:
         self.weights: Final = [self.disk.files()[path] for path in self.segments]
         self.small: Final = [path for path, size in self.disk.files().items() if size and path not in self.blocks]
         self.whole: Final = see(self.disk, CHANNEL)
+        self.span: Final = Span(batches // 4, batches // 2)
+        self.spanned: Final = see(self.disk, CHANNEL, self.span)
         self.report = FlipReport(journals=1)
 
     def run(self, flips: int, *, recoveries: float = 0.1) -> FlipReport:
@@ -132,6 +136,9 @@ class FlippedJournal:
         except JournalError:
             check(self._may_refuse(path, bit), "the reader refused the whole journal")
             return
+        if path.endswith(".index"):
+            spanned = see(self.disk, CHANNEL, self.span)
+            check(spanned.events == self.spanned.events, "the reader finds other events of some time")
         for partition, head in enumerate(seen.heads):
             unmarked = {event for event in self.whole.events[partition] if event.sequence >= head}
             check(not unmarked or self._is_last_mark(path, bit), f"the reader ended at {head}")
@@ -164,7 +171,7 @@ class FlippedJournal:
 
     def _recover(self, path: str, bit: int) -> None:
         disk = self.disk.copy(Random(bit))
-        recover(disk, CHANNEL)
+        self._recover_at_last(disk)
         lost = self._lost(path, bit, reading=False)
         self._compare(see(disk, CHANNEL), lost)
         flaws = verify(disk, CHANNEL)
@@ -176,6 +183,17 @@ class FlippedJournal:
         more = see(disk, CHANNEL)
         check(sum(map(len, more.events)) > 0, "nothing is left")
         check(not verify(disk, CHANNEL), "it is not sound after an append")
+
+    def _recover_at_last(self, disk: SimulatedDisk) -> None:
+        """Recover, though the power may be lost meanwhile."""
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            disk.stop(self.random.randrange(40))
+            try:
+                recover(disk, CHANNEL)
+            except JournalError as error:
+                check(disk.stopped, f"the disk is sound, but recovery fails: {error}")
+            disk.crash()
+        recover(disk, CHANNEL)
 
     def _lost(self, path: str, bit: int, *, reading: bool) -> dict[int, set[int]]:
         """Return the sequence numbers that may be lost: those of the block that has the bit, and what hangs on it.

@@ -11,7 +11,7 @@ recovery after the one before. Then the journal is opened again and compared wit
     every acknowledged event is there, once, in order, with equal bytes
     what was not acknowledged is a beginning of it, of whole batches, and nothing else is there
     positions, heads and firsts are those of the entries, sinks are where they were marked
-    `verify` finds nothing wrong, and the reader reads the same
+    `verify` finds nothing wrong but an index, which is never synced, and the reader reads the same
 
 The bits are flipped by `echoic.testing.flip_campaign`. A failure raises AssertionError with the seed and the last
 things that happened; `--seed N --losses 1 --flips 0` repeats it.
@@ -123,7 +123,7 @@ class JournalLives:
         if random.random() < 0.6:
             self._note("stop", after := random.randrange(40))
             self.disk.stop(after)
-        if random.random() < 0.1:
+        if random.random() < 0.2:
             self._note("fail sync", after := random.randrange(12), cached := random.random() < 0.5)
             self.disk.fail_sync(after, cached=cached)
         if random.random() < 0.15:
@@ -159,12 +159,8 @@ class JournalLives:
     def _append(self) -> None:
         source = self.random.choice(self.sources)
         due = self.book.next.get(source, 0)
-        first = due
-        match self.random.randrange(8):
-            case 0:
-                first = max(0, due - self.random.randrange(20))
-            case 1:
-                first = due + self.random.randrange(40)
+        back, forth = self.random.randrange(20), self.random.randrange(40)
+        first = self.random.choices((due, max(0, due - back), due + forth), (6, 1, 1))[0]
         count = self.random.randint(1, RUN_EVENTS - first % RUN_EVENTS)
         self._note("append", source, first, count)
         fresh = self.writer.append(batch_of(source, first, count), source, first, self.now_ns)
@@ -293,7 +289,7 @@ class JournalLives:
             self.report += CampaignReport(undone=undone)
         self.book.count_again()
         self._look()
-        flaws = verify(self.disk, CHANNEL)
+        flaws = [flaw for flaw in verify(self.disk, CHANNEL) if not flaw.path.endswith(".index")]
         check(not flaws, f"verify finds {flaws}")
         self._read()
         self._compare_marks()

@@ -107,9 +107,9 @@ class Crew:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             role()
             code = 0
-        except BaseException:  # noqa: BLE001 - whatever it is, this process must not go on as its parent
-            traceback.print_exc()
-        finally:
+        finally:  # whatever it is, this process must not go on as its parent
+            if code:
+                traceback.print_exc()
             sys.stderr.flush()
             os._exit(code)
 
@@ -175,7 +175,7 @@ class Campaign:
         self.seed: Final = seed
         self._chance = random.Random(seed)
         self.setting: Final = Setting(str(folder), max(events // SOURCES, 1), SOURCES, sinks)
-        self._plan: Final = [self._draw() for _ in range(kills)]
+        self.plan: Final = [self._draw() for _ in range(kills)]
         self._board: Final = Scoreboard(self.setting)
         self._crew: Final = Crew()
         self._recorder_at = f"127.0.0.1:{_free_port(self._chance)}"
@@ -201,7 +201,7 @@ class Campaign:
         began = time.monotonic()
         try:
             self._begin()
-            for number, kill in enumerate(self._plan, 1):
+            for number, kill in enumerate(self.plan, 1):
                 self._flow(number, kill.after_seconds, tell)
                 self._carry_out(kill)
             self._finish(tell)
@@ -232,7 +232,7 @@ class Campaign:
 
     def _flow(self, number: int, seconds: float, tell: Tell) -> None:
         """Let sources submit what comes before the kill of a number, little by little."""
-        share = self.setting.events_each / (len(self._plan) + 1)
+        share = self.setting.events_each / (len(self.plan) + 1)
         began = time.monotonic()
         while (passed := time.monotonic() - began) < seconds:
             self._board.allowed[:] = int(share * (number - 1 + passed / seconds))
@@ -279,7 +279,7 @@ class Campaign:
         killed = ", ".join(f"{count} {kind}s" for kind, count in self.killed.items())
         return (
             f"{int(board.submitted.sum()):,} events submitted, {recorded:,} recorded, seen {seen}; "
-            f"{sum(self.killed.values())} of {len(self._plan)} kills: {killed}"
+            f"{sum(self.killed.values())} of {len(self.plan)} kills: {killed}"
         )
 
     def _report(self, seconds: float) -> CampaignReport:

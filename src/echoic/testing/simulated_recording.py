@@ -204,7 +204,7 @@ class RecordingSystem:
             source.hub.do(lambda core: core.submit(member, number, batch))
 
     def _note_confirmed(self, source: RecordedSource) -> None:
-        for keeping in source.member.keepings:
+        for keeping in source.member.keepings if not source.unannounced else ():
             source.confirmed = max(source.confirmed, keeping.starts().get(source.number, source.submitted))
 
     def run(self) -> RecordingReport:
@@ -283,9 +283,10 @@ class RecordingSystem:
         self._manager.core.manager.directory.create(CHANNEL, None)
 
     def _freeze(self) -> None:
-        living = [hub for hub in self._hubs if hub.alive]
-        hub = self.random.choice(living)
-        hub.frozen_until_ns = self.clock.now_ns + self.random.choice((SECOND, 6 * SECOND))
+        standing = [hub for hub in self._hubs if hub.alive and not hub.frozen]
+        if standing:
+            hub = self.random.choice(standing)
+            hub.frozen_until_ns = self.clock.now_ns + self.random.choice((SECOND, 6 * SECOND))
 
     _faults: tuple[Callable[["RecordingSystem"], None], ...] = (
         _cut_one,

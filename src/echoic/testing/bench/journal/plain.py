@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy
 
-from echoic.testing.bench.events import PAYLOADS, Records
-from echoic.testing.bench.journal.keepers import Commit, Keeper, Wish
+from echoic.testing.bench.events import Records
+from echoic.testing.bench.journal.keepers import Commit, Keeper, Wish, batch_of_events
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,7 +40,7 @@ def _keep(folder: Path, batches: Sequence[Records]) -> Iterator[Commit]:
 
 
 def _read(folder: Path, wish: Wish) -> "Iterator[pyarrow.RecordBatch]":
-    records = numpy.memmap(folder / FILE, PAYLOADS["100 B"].dtype, "r")
+    records = numpy.memmap(folder / FILE, batch_of_events(1).dtype, "r")
     for start in range(0, len(records), ROWS):
         yield columns_of(records[start : start + ROWS], wish)
 

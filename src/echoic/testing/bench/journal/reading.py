@@ -6,7 +6,7 @@ mapped into memory would be "read" without being looked at. The files are in the
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -88,7 +88,7 @@ def _expected(wish: Wish, events: int, batch: int) -> tuple[int, int]:
     return len(records) * times, int(records["sequence"].sum()) * times
 
 
-def _used(batches: "Iterator[pyarrow.RecordBatch]") -> tuple[int, int]:
+def _used(batches: "Iterable[pyarrow.RecordBatch]") -> tuple[int, int]:
     """Use every column; return how many events there were, and what their sequence numbers add up to."""
     import pyarrow.compute
 
