@@ -93,6 +93,19 @@ def test_reading_goes_on_when_the_recorder_is_restarted_elsewhere(recorded: Reco
     assert journal.heads == (200_000,)
 
 
+def test_a_hub_that_has_yet_to_open_the_channel_again_is_waited_for(
+    recorded: Recorded, hub: Hub, tmp_path: Path
+) -> None:
+    submit(recorded.source, range(10))
+    journal = recorded.open(hub).journal()
+    recorded.stop()
+    recorded.recorder = Hub(recorded.recorder.address)
+    timer = threading.Timer(0.5, lambda: recorded.recorder.record(recorded.channel.id, tmp_path))
+    timer.start()
+    assert journal.heads == (10,)
+    timer.join()
+
+
 def test_a_channel_that_nobody_records_has_no_journal(hub: Hub) -> None:
     channel = hub.create("ticks", Tick)
     with pytest.raises(UnreachableError, match="no recorder of `ticks` is there"):

@@ -14,14 +14,25 @@ from random import Random
 
 import pytest
 
-from echoic import Channel, Source
+from echoic import Channel, Hub, Source
 from echoic.channels import Policy
+from echoic.channels.turns import Turns
 from echoic.eager import Demodulator, EcodeModulator
 from echoic.errors import EchoicError, LocalError, RefusedError
 from echoic.hub.eager_sink import EagerSink
 from tests.hub.parties import Collector, StartHub, Tick, eventually
 
 BURST = 40
+
+
+@pytest.fixture
+def start_hub(start_hub: StartHub) -> StartHub:
+    """Start hubs that let modulators take all the time there is: on a busy machine they seem to take much."""
+
+    def start(listen: str = "127.0.0.1:0", **options: object) -> Hub:
+        return start_hub(listen, **{"policy": Policy(load_max=1000.0), **options})
+
+    return start
 
 
 def passing(number: int) -> EcodeModulator:
@@ -332,3 +343,21 @@ def test_a_handle_that_is_closed_meanwhile_stays_closed(start_hub: StartHub, pub
     eventually(lambda: not any(member.fanout.targets for member in core.members.values()))
     assert not any(member.turns for member in core.members.values())
     assert not any(member.turns for member in listening._switchboard.core.members.values())  # noqa: SLF001
+
+
+def test_a_sink_that_leaves_while_an_event_is_handed_over_does_not_take_it(
+    start_hub: StartHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take the event where it has gone to; taken here too, it would come twice."""
+    channel, seen = start_hub().create("ticks", Tick), Collector()
+    sink, source = channel.subscribe(seen), channel.source()
+
+    def leave(_: Turns) -> bool:
+        sink.withdraw()
+        return False
+
+    source.submit_sync(Tick(0, 0))
+    monkeypatch.setattr(Turns, "__bool__", leave)
+    source.submit(Tick(0, 1))
+    monkeypatch.undo()
+    assert seen.of(0) == [0]

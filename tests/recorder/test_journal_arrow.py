@@ -12,6 +12,7 @@ import echoic
 from echoic.errors import FormatError, IncompatibleTypesError, JournalError, LocalError
 from echoic.formats import ARCHITECTURES, Array, Format, char, event, float32, float64, int16, int32, int64, uint8
 from echoic.recorder import Hole, Journal
+from echoic.recorder.arrow_stream import JOINED_BYTES_MAX
 from echoic.recorder.blocks import BlockKind
 from echoic.wire import Batch
 from tests.recorder.recordings import BEGIN, DTYPE, SECOND, Forger, Scribe, disk, rows
@@ -318,3 +319,13 @@ def test_arrays_of_records_and_of_text_go_through_objects() -> None:
     assert found.column("tags").to_pylist() == [["t"] * number for number in range(5)]
     assert found.column("number").to_pylist() == list(range(5))
     assert echoic.Format.of(Mesh).variable
+
+
+def test_large_events_are_not_gathered_without_a_limit_of_bytes() -> None:
+    picture = numpy.zeros(1, numpy.dtype([("pixels", "u1", (8_000_000,))]))
+    scribe = Scribe(disk())
+    for _ in range(20):
+        scribe.write(Batch.of(picture))
+    found = [(batch.num_rows, batch.nbytes) for batch in Journal(scribe.shelf()).arrow()]
+    assert sum(rows for rows, _ in found) == 20
+    assert max(size for _, size in found) <= JOINED_BYTES_MAX

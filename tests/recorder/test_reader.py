@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echoic.errors import JournalError, LocalError
+from echoic.formats import registry
 from echoic.formats.descriptor import token
 from echoic.recorder import Chunk, Disk, Hole, Journal, LocalShelf, Missing, Recorded, recover
 from echoic.recorder.blocks import BlockKind
@@ -46,6 +47,29 @@ def test_any_range_is_cut_out_exactly(start: int, end: int, segment_bytes: int) 
     for one in found:
         assert isinstance(one, Recorded)
         assert one.sequences.tolist() == one.numbers.tolist() == one.array["number"].tolist()
+
+
+def test_a_source_may_count_beyond_what_an_int64_holds() -> None:
+    scribe, first = Scribe(disk()), 2**64 - 8
+    scribe.writer.append(rows(0, 7), 3, first, BEGIN)
+    scribe.commit()
+    (one,) = items(scribe.shelf())
+    assert isinstance(one, Recorded)
+    assert one.numbers.tolist() == list(range(first, first + 7))
+    assert one.select(numpy.array([1, 6])).numbers.tolist() == [first + 1, first + 6]
+    columns = Journal(scribe.shelf()).arrow(metadata=True).read_all()
+    assert columns["_number"].to_pylist() == list(range(first, first + 7))
+
+
+def test_a_journal_may_have_more_types_than_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "REGISTRY_FIELDS_MAX", 3)
+    scribe = Scribe(disk())
+    for number in (0, 1, 2, 3, 4, 5, 0, 5, 1):
+        scribe.write(Batch.of(numpy.full(1, number, numpy.dtype([(f"field{number}", "<i8")]))))
+    found = items(scribe.shelf())
+    assert [one.array.item() for one in found if isinstance(one, Recorded)] == [
+        (number,) for number in (0, 1, 2, 3, 4, 5, 0, 5, 1)
+    ]
 
 
 def test_a_batch_is_a_view_of_the_file_and_stays_good_when_the_segment_is_gone() -> None:

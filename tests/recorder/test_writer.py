@@ -1,4 +1,8 @@
 import errno
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy
@@ -140,6 +144,96 @@ def test_a_full_disk_puts_off_the_next_segment_and_not_the_events() -> None:
     writer.commit(0)
     assert writer.statistics().segments == 2
     assert not verify(storage, CHANNEL)
+
+
+def test_a_partition_that_was_written_shows_its_head_though_another_could_not_be() -> None:
+    storage = disk()
+    writer = opened(storage, partitions=2)
+    storage.capacity_bytes = storage.used_bytes + 2000
+    writer.append(batch(2, 0, 10), 2, 0, 0)
+    writer.append(batch(1, 0, 1000), 1, 0, 0)
+    with pytest.raises(JournalError, match="No space left"):
+        writer.commit(0)
+    assert writer.heads == (10, 0)
+    storage.capacity_bytes = 0
+    assert writer.commit(0) == Committed({2: 10, 1: 1000}, (10, 1000))
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_who_looks_on_never_takes_a_segment_that_is_being_sealed_for_removed() -> None:
+    seen: set[tuple[int, ...]] = set()
+    for seed in range(50):
+        writer, done = opened(disk(seed), segment_bytes_max=200), threading.Event()
+
+        def look(writer: JournalWriter = writer, done: threading.Event = done) -> None:
+            while not done.is_set():
+                seen.add(writer.firsts)
+
+        onlooker = threading.Thread(target=look)
+        onlooker.start()
+        writer.append(batch(1, 0, 20), 1, 0, 0)
+        writer.commit(0)
+        assert writer.statistics().segments == 2
+        done.set()
+        onlooker.join()
+        seen.add(writer.firsts)
+    assert seen == {(0,)}
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_a_source_that_is_forgotten_meanwhile_is_just_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echoic.recorder.standing.SOURCES_MAX", 4)
+    writer, done, seen = opened(disk()), threading.Event(), set[int]()
+
+    def look() -> None:
+        while not done.is_set():
+            seen.update(writer.positions.get(source, 0) for source in range(12))
+        seen.add(-1)
+
+    onlooker = threading.Thread(target=look)
+    onlooker.start()
+    for number in range(100):
+        for source in range(12):
+            writer.append(batch(source, number, 1), source, number, 0)
+        writer.commit(0)
+    done.set()
+    onlooker.join()
+    assert -1 in seen
+    assert len(writer.positions) == 4
+
+
+class Stubborn(Disk):
+    """A disk on which nothing becomes a segment."""
+
+    def rename(self, path: str, to: str) -> None:
+        if to.endswith(".segment"):
+            raise OSError(errno.EIO, f"{path} cannot become {to}")
+        super().rename(path, to)
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_journal_that_cannot_be_opened_leaves_no_files_open(tmp_path: Path) -> None:
+    writer = opened(Disk(tmp_path), segment_bytes_max=200)
+    writer.append(batch(1, 0, 20), 1, 0, 0)
+    writer.close(0)
+    (tmp_path / "trades/0/00000000000000000020.segment").unlink()
+    before = open_files()
+    for _ in range(5):
+        with pytest.raises(JournalError, match="cannot begin a segment"):
+            opened(Stubborn(tmp_path))
+    assert open_files() == before
+    assert opened(Disk(tmp_path)).heads == (20,)
 
 
 @pytest.mark.parametrize("cached", [False, True])

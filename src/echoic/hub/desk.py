@@ -74,6 +74,7 @@ class Desk:
         self._answered = self._refused = self._bytes_read = 0
         self._sinks: set[str] = set()
         self._shelf: LocalShelf | None = None
+        self._opening = threading.Lock()
         self._threads: tuple[threading.Thread, ...] = ()
 
     def consult(self, message: Fetch | Mark, answer: Callable[[Message], None]) -> None:
@@ -247,7 +248,7 @@ class Desk:
         if place is None or chunk is None:
             enough = message.bytes_max <= 0 and place is not None
             late = enough or time.monotonic_ns() >= deadline_ns
-            return Fetched(journal, heads, firsts) if late else None
+            return Fetched(journal, self._heads_on_disk(), firsts) if late else None
         return Fetched(
             journal,
             heads,
@@ -272,7 +273,11 @@ class Desk:
         heads = self._recording.heads
         if all(position <= head for position, head in zip(positions, heads, strict=False)):
             return heads
-        return tuple(map(max, heads, self._opened().heads()))
+        return self._heads_on_disk()
+
+    def _heads_on_disk(self) -> tuple[int, ...]:
+        """Return how far the journal is, by what is in the files too: whoever has more has another journal."""
+        return tuple(map(max, self._recording.heads, self._opened().heads()))
 
     def _read(self, partition: int, sequence: int, bytes_max: int) -> Chunk | None:
         """Return committed blocks as any reader has them.
@@ -286,9 +291,10 @@ class Desk:
         return chunk
 
     def _opened(self) -> LocalShelf:
-        if self._shelf is None:
-            self._shelf = LocalShelf(self._recording.storage, self._recording.channel)
-        return self._shelf
+        with self._opening:  # both threads look into the files
+            if self._shelf is None:
+                self._shelf = LocalShelf(self._recording.storage, self._recording.channel)
+            return self._shelf
 
     def _reply(self, answer: Callable[[Message], None], reply: Message) -> None:
         with self._changed:

@@ -258,9 +258,7 @@ class Endpoints:
 
         None means that some sinks will be done with them later, and the sender is told then.
         """
-        sinks, batch = self.sinks, delivery.batch
-        if self.member.turns:
-            sinks = self._taking(delivery.hub, delivery.source, delivery.first)
+        sinks, batch = self._taking(delivery.hub, delivery.source, delivery.first), delivery.batch
         if delivery.again:
             sinks = tuple(sink for sink in sinks if sink.journal)
         if delivery.raw:
@@ -318,9 +316,7 @@ class Endpoints:
             event: The only event, as its program submitted it, which suits sinks of the same class.
             declared: The type of the event.
         """
-        sinks = self.sinks
-        if self.member.turns:
-            sinks = self._taking(self.switchboard.core.id, source, first)
+        sinks = self._taking(self.switchboard.core.id, source, first)
         pending = Pending(len(sinks) + 1)
         for sink in sinks:
             if event is not None and sink.takes_objects_of(type(event)):
@@ -337,9 +333,15 @@ class Endpoints:
         return pending
 
     def _taking(self, hub: str, source: int, first: int) -> tuple[Sink, ...]:
-        """Return the sinks that take an event, while some of them go over to another channel, or come from one."""
+        """Return the sinks that take an event: all, unless some go over to another channel, or come from one.
+
+        A sink that goes over is entered among the turns before it comes and struck there after it has left. So when
+        there are no turns, and then still the same sinks as before, nobody was on his way in between.
+        """
+        sinks, turns = self.sinks, self.member.turns
+        if not turns and self.sinks is sinks:
+            return sinks
         with self.switchboard.lock:
-            turns = self.member.turns
             return tuple(sink for sink in self.sinks if turns.takes(sink.name, hub, source, first))
 
     def missed(self, gap: Gap) -> None:

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from echoic.channels import ChannelId, Describe, Described, Fetch, Fetched, Mark, Marked, SinkHub
-from echoic.errors import EchoicError, JournalError, LocalError, RefusedError, UnreachableError
+from echoic.errors import (
+    ChannelNotFoundError,
+    EchoicError,
+    JournalError,
+    LocalError,
+    RefusedError,
+    UnreachableError,
+)
 from echoic.recorder import Chunk
 
 if TYPE_CHECKING:
@@ -185,15 +192,26 @@ class RemoteShelf:
         while True:
             try:
                 reply = self._switchboard.ask(self._recorder.address, message, expected)
-                if not isinstance(reply, Fetched) or reply.journal == self.id:
+                problem = self._problem_of(reply)
+                if not problem:
                     return reply
-                problem = f"the recorder at {self._recorder.address} has another journal"
-            except (UnreachableError, RefusedError) as error:
-                problem = str(error)
+            except (UnreachableError, RefusedError, ChannelNotFoundError) as error:
+                problem = str(error)  # a hub that was started again may not have opened the channel yet
             time.sleep(RETRY_SECONDS)
             problem = self._look_again() or problem
             if time.monotonic() >= deadline:
                 raise JournalError(f"the journal of `{self.channel}` cannot be read: {problem}")
+
+    def _problem_of(self, reply: Fetched | Marked) -> str:
+        """Return why a reply cannot be from the recorder of this journal, "" if it can."""
+        if not isinstance(reply, Fetched):
+            return ""
+        where, told = self._recorder.address, (len(reply.heads), len(reply.firsts))
+        if reply.journal != self.id:
+            return f"the recorder at {where} has another journal"
+        if told != (self.partitions, self.partitions):
+            return f"the recorder tells of {told} partitions, expected {self.partitions} - at {where}"
+        return ""
 
     def _look_again(self) -> str:
         """Find the recorder, perhaps at another address; return why that failed."""

@@ -91,19 +91,21 @@ class ArrowStream:
     def batches(self, events: Iterable[Recorded]) -> "Iterator[pyarrow.RecordBatch]":
         """Yield the events as RecordBatches of at most as many rows as were asked for, and not many fewer.
 
+        Where events are large, they are as many as have about 64 MiB.
+
         Raises:
             IncompatibleTypesError: Events have a type of which the schema's cannot be made.
             EchoicError: As reading them does.
         """
         held: list[pyarrow.RecordBatch] = []
-        count = 0
+        count = size = 0
         for group in self._groups(events):
             for table in self._converted(group):
-                if held and count + table.num_rows > self._rows:
+                if held and (count + table.num_rows > self._rows or size + table.nbytes > JOINED_BYTES_MAX):
                     yield from self._cut(held)
-                    held, count = [], 0
+                    held, count, size = [], 0, 0
                 held.append(table)
-                count += table.num_rows
+                count, size = count + table.num_rows, size + table.nbytes
         if held:
             yield from self._cut(held)
 

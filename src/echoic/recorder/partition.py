@@ -107,8 +107,7 @@ class PartitionWriter:
             return
         self._use(mended, path)
         if not mended.marked:
-            self._segment.commit(now_ns)
-            self._segment.settle(now_ns)
+            self._mark(now_ns)
 
     def create(self, now_ns: int) -> None:
         """Write the first segment.
@@ -127,7 +126,9 @@ class PartitionWriter:
     @property
     def first(self) -> int:
         """The sequence of the first event that is still there."""
-        return self._sealed[0].first if self._sealed else self._segment.first
+        segment = self._segment  # looked at first: other threads ask too, while it is sealed and followed by another
+        oldest = self._sealed[:1]
+        return oldest[0].first if oldest else segment.first
 
     @property
     def segments(self) -> int:
@@ -252,6 +253,7 @@ class PartitionWriter:
 
     def _advance(self, source: int, position: int) -> None:
         self._standing.advance(source, position)
+        self._advanced.pop(source, None)  # the order is that of the last words, or `durable` would forget others
         self._advanced[source] = position
 
     def _rotate(self, now_ns: int) -> None:
@@ -269,14 +271,15 @@ class PartitionWriter:
             self._catalog.abandon(path, begun.file)
             self.trouble = str(error)
             return
+        self._sealed.append(Sealed(segment.first, segment.size, now_ns))  # at no moment is it in neither place
         try:
             self._enter(begun, path)
         except OSError as error:
             begun.file.close()
+            del self._sealed[-1]
             segment.failed = True  # it is sealed, and whether the next is there is not known
             self.trouble = f"cannot name a segment: {error.strerror or error} - at {path}"
             return
-        self._sealed.append(Sealed(segment.first, segment.size, now_ns))
         segment.close()
 
     def _go_on(self, sequence: int, now_ns: int) -> None:
@@ -285,7 +288,12 @@ class PartitionWriter:
         if is_put_aside(self._catalog, self._number, sequence):
             raise JournalError(f"the segment was damaged and is not there, `recover` makes up for it - at {path}")
         with said("begin a segment", path):
-            self._enter(self._begin(sequence, now_ns), path)
+            begun = self._begin(sequence, now_ns)
+            try:
+                self._enter(begun, path)
+            except OSError:
+                begun.file.close()
+                raise
 
     def _begin(self, sequence: int, now_ns: int) -> Mended:
         header = SegmentHeader(self._journal, self._number, sequence, now_ns)
@@ -309,6 +317,15 @@ class PartitionWriter:
         except OSError:
             file = None  # it is a hint: the segment does without
         self._segment = SegmentWriter(mended, path, file, durable=durable)
+
+    def _mark(self, now_ns: int) -> None:
+        """Have a block say that what was found is on the disk."""
+        try:
+            self._segment.commit(now_ns)
+            self._segment.settle(now_ns)
+        except JournalError:
+            self._segment.close()
+            raise
 
     def _list_sealed(self, segments: Sequence[int], now_ns: int) -> None:
         """Find out size and age of the segments before the last; the next one's header says when one was sealed."""

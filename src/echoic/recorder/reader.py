@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 import numpy
 
-from echoic.errors import EchoicError, JournalError, RemoteError
+from echoic.errors import EchoicError, JournalError, LimitExceededError, UnknownFormatError
 from echoic.formats import Registry
+from echoic.formats.descriptor import token
 from echoic.recorder.blocks import BlockHead, BlockKind, parse_block
 from echoic.recorder.scanning import payload_of, peek
 from echoic.wire import Batch, parse_batch
@@ -50,6 +51,8 @@ STRETCH_BYTES: Final = 256 * 1024  # what is looked at between two looks at the 
 TIME_MIN: Final = -(1 << 63)
 TIME_MAX: Final = (1 << 63) - 1
 REASON_BYTES_MAX: Final = 4096
+TOKEN_BYTES: Final = 8  # with which a batch begins
+NUMBER_MAX: Final = (1 << 63) - (1 << 32)  # so that what a block can count from here on is an int64
 
 Numbers: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
 
@@ -97,12 +100,17 @@ class Recorded(msgspec.Struct, frozen=True, eq=False, gc=False):
     @property
     def sequences(self) -> Numbers:
         """The sequence number of each event."""
-        return self.sequence + self._steps
+        return self._counted(self.sequence)
 
     @property
     def numbers(self) -> Numbers:
         """The number that each event has among those of its source."""
-        return self.first + self._steps
+        return self._counted(self.first)
+
+    def _counted(self, first: int) -> Numbers:
+        """Return the numbers of the events when the first has this one; a source may begin beyond 63 bits."""
+        steps = self._steps
+        return first + steps if first <= NUMBER_MAX else numpy.uint64(first) + steps.astype(numpy.uint64)
 
     @property
     def _steps(self) -> Numbers:
@@ -190,6 +198,7 @@ class PartitionReader:
         self._shelf = shelf
         self._span = span
         self._registry = Registry()
+        self._descriptors: dict[int, bytes] = {}
 
     def read(self, end: int) -> Iterator[Recorded | Hole | Missing]:
         """Yield what is committed before a sequence number, and where it has holes.
@@ -217,7 +226,7 @@ class PartitionReader:
         self.position = min(max(to, self.position), end)
 
     def _chunk(self, chunk: "Chunk", end: int) -> Iterator[Recorded | Hole | Missing]:
-        self._describe(chunk)
+        self._descriptors = {token(descriptor): descriptor for descriptor in chunk.formats}
         blocks = memoryview(chunk.blocks)
         for offset, head in self._blocks(chunk):
             payload = payload_of(blocks, offset, head)
@@ -230,14 +239,6 @@ class PartitionReader:
                     return
                 yield from self._batch(chunk, offset, head, payload, end)
         yield from self._hole(min(chunk.end, end), end, chunk.reason)
-
-    def _describe(self, chunk: "Chunk") -> None:
-        """Learn the types of a chunk; what describes none leaves its batches unreadable, which are holes then."""
-        for descriptor in chunk.formats:
-            try:
-                self._registry.add_descriptor(descriptor)
-            except RemoteError:
-                continue
 
     def _blocks(self, chunk: "Chunk") -> Iterator[tuple[int, BlockHead]]:
         """Yield the blocks of a chunk and where they lie in it.
@@ -285,10 +286,32 @@ class PartitionReader:
         yield Recorded(batch, self.partition, sequence, head.source, first, head.time_ns, None, place)
 
     def _parsed(self, head: BlockHead, payload: memoryview) -> Batch:
-        batch = parse_batch(payload, self._registry)
+        try:
+            batch = parse_batch(payload, self._registry)
+        except UnknownFormatError:
+            self._learn(int.from_bytes(payload[:TOKEN_BYTES], "little"))
+            batch = parse_batch(payload, self._registry)
         if batch.count != head.count:
             raise JournalError(f"a block of {head.count} events has a batch of {batch.count}")
         return batch
+
+    def _learn(self, wanted: int) -> None:
+        """Know a type from here on, if the chunk describes it.
+
+        A journal may have more types than a registry takes, over the years or of a source that means no good: those
+        that were learned before are forgotten then, and learned again where they are needed.
+
+        Raises:
+            RemoteError: What is said to describe it does not.
+        """
+        descriptor = self._descriptors.get(wanted)
+        if descriptor is None:
+            return
+        try:
+            self._registry.add_descriptor(descriptor)
+        except LimitExceededError:
+            self._registry = Registry()
+            self._registry.add_descriptor(descriptor)
 
     def _place(self, chunk: "Chunk", offset: int) -> str:
         return f"channel `{self._shelf.channel}`, partition {self.partition}, {_spot(chunk, offset)}"

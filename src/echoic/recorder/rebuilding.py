@@ -51,7 +51,6 @@ class Rebuilding:
         self.sequence = header.sequence
         self.time_ns = header.time_ns
         self.size = 0
-        self.kept = 0
         self.lost: list[tuple[int, int]] = []
         self.standing = Standing()
         self.builder = IndexBuilder(self.seed, header.sequence)
@@ -110,7 +109,6 @@ class Rebuilding:
             self._add(gap, [encode_gap(head.first - known, REASON)])
         self._add(msgspec.structs.replace(head, synced=0), [payload])
         self.sequence = end
-        self.kept += head.count
 
     def _describe(self, token: int, head: BlockHead) -> bool:
         """Have a type described before its first batch, if anything describes it."""

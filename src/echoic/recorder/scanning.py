@@ -38,7 +38,7 @@ from echoic.recorder.blocks import (
 from echoic.recorder.standing import SOURCES_MAX, Standing, gap_count
 from echoic.wire.batch import HEADER, HEADER_BYTES
 
-__all__ = ["Flaw", "Scan", "payload_of", "peek", "scan"]
+__all__ = ["Flaw", "Scan", "likely_heads", "payload_of", "peek", "scan"]
 
 FLAWS_MAX: Final = 1_000
 SIFTED_BYTES: Final = 1024 * 1024
@@ -97,6 +97,18 @@ def payload_of(data: memoryview, offset: int, head: BlockHead) -> memoryview:
     """Return the payload of a block."""
     start = offset + BLOCK_HEAD_BYTES
     return data[start : start + head.payload_bytes]
+
+
+def likely_heads(data: memoryview, start: int) -> Iterator[int]:
+    """Yield the places, at multiples of 8 from one on, where a head may be, by its length and kind alone."""
+    last = len(data) - BLOCK_HEAD_BYTES
+    for begin in range(start, last + 1, SIFTED_BYTES):
+        sifted = data[begin : min(begin + SIFTED_BYTES, last + 8)]
+        words = numpy.frombuffer(sifted[: len(sifted) & ~7], "<u4").reshape(-1, 2)
+        room = numpy.minimum(last - begin - 8 * numpy.arange(len(words)), BLOCK_PAYLOAD_BYTES_MAX)
+        likely = (words[:, 1] - 1 < len(BlockKind)) & (words[:, 0] <= room)
+        for place in numpy.flatnonzero(likely).tolist():
+            yield begin + 8 * place
 
 
 def scan(data: memoryview, header: SegmentHeader, path: str, *, last: bool) -> Scan:
@@ -240,12 +252,11 @@ class Walk:
         size = len(self._data)
         if len(self._broken) >= FLAWS_MAX:
             return size
-        for start in range(broken + 8, size - BLOCK_HEAD_BYTES + 1, SIFTED_BYTES):
-            for offset in self._sift(start, min(start + SIFTED_BYTES, size - BLOCK_HEAD_BYTES + 8)):
-                if self._budget <= 0:
-                    return size
-                if self._is_block(offset, self._expected):
-                    return offset
+        for offset in likely_heads(self._data, broken + 8):
+            if self._budget <= 0:
+                return size
+            if self._is_block(offset, self._expected):
+                return offset
         return size
 
     def _follower(self, broken: int) -> int | None:
@@ -260,13 +271,6 @@ class Walk:
             self._is_head(follower, sequence + count) and peek(self._data, follower).sequence == sequence + count
         )
         return follower if plausible and self._is_block(follower, sequence + count) else None
-
-    def _sift(self, start: int, stop: int) -> Iterator[int]:
-        """Yield the multiples of 8 where a head may be, by its length and kind alone."""
-        words = numpy.frombuffer(self._data[start : start + (stop - start & ~7)], "<u4").reshape(-1, 2)
-        likely = (words[:, 1] - 1 < len(BlockKind)) & (words[:, 0] <= BLOCK_PAYLOAD_BYTES_MAX)
-        for place in numpy.flatnonzero(likely).tolist():
-            yield start + 8 * place
 
     def _is_head(self, offset: int, sequence: int) -> bool:
         """Whether there may be a head, before anything is spent on its checksum."""

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
-import numpy
 
 from echoic.errors import JournalError
 from echoic.formats.descriptor import token
@@ -30,6 +29,7 @@ from echoic.recorder.blocks import (
     BLOCK_HEAD_BYTES,
     BLOCK_PAYLOAD_BYTES_MAX,
     HEAD,
+    KINDS,
     SEGMENT_HEADER_BYTES,
     BlockHead,
     BlockKind,
@@ -38,7 +38,7 @@ from echoic.recorder.blocks import (
 )
 from echoic.recorder.catalog import Catalog, said
 from echoic.recorder.index import IndexEntry, load_index
-from echoic.recorder.scanning import peek
+from echoic.recorder.scanning import likely_heads, peek
 from echoic.wire import Buffer
 
 __all__ = ["Chunk", "Described", "SegmentReader"]
@@ -48,10 +48,8 @@ SURVEY_BYTES: Final = 2 * BLOCK_PAYLOAD_BYTES_MAX + BLOCK_HEAD_BYTES  # holds a 
 CURSORS_MAX: Final = 64
 INDEXED_BYTES: Final = 4 * 1024 * 1024
 INDEX_BYTES_MAX: Final = 64 * 1024 * 1024
-SIFTED_BYTES: Final = 1024 * 1024
 SEARCH_BYTES_MAX: Final = 512 * 1024 * 1024  # what may be checksummed while searching for one block
 TOKEN: Final = struct.Struct("<Q")
-KINDS: Final = frozenset(BlockKind)
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -454,25 +452,20 @@ def _after(head: BlockHead) -> int:
 def search(data: Buffer, broken: int, seed: int) -> tuple[int, BlockHead] | None:
     """Return the next sound block behind a broken one, None if there is none or it takes too long to find it.
 
-    If the length in the broken head leads to the block that must follow, that is it. Otherwise NumPy sifts the bytes
-    for what may be a head, and only that is checksummed.
+    If the length in the broken head leads to the block that must follow, that is it. Otherwise what may be a head is
+    checksummed, as when a segment is scanned (`scanning`), but a block may be of any sequence number here.
     """
     follower = _follower(data, broken, seed)
     if follower is not None:
         return follower
     view, left = memoryview(data), SEARCH_BYTES_MAX
-    for start in range(broken + 8, len(view) - BLOCK_HEAD_BYTES + 1, SIFTED_BYTES):
-        sifted = view[start : start + SIFTED_BYTES]
-        words = numpy.frombuffer(sifted[: len(sifted) & ~7], "<u4").reshape(-1, 2)
-        room = len(view) - start - BLOCK_HEAD_BYTES - 8 * numpy.arange(len(words))
-        likely = (words[:, 1] - 1 < len(BlockKind)) & (words[:, 0] <= numpy.minimum(room, BLOCK_PAYLOAD_BYTES_MAX))
-        for place in numpy.flatnonzero(likely).tolist():
-            head = parse_block(data, start + 8 * place, seed)
-            if head is not None:
-                return start + 8 * place, head
-            left -= int(words[place, 0]) + BLOCK_HEAD_BYTES
-            if left <= 0:
-                return None
+    for offset in likely_heads(view, broken + 8):
+        head = parse_block(data, offset, seed)
+        if head is not None:
+            return offset, head
+        left -= peek(view, offset).block_bytes
+        if left <= 0:
+            return None
     return None
 
 

@@ -9,12 +9,13 @@ disk brought back) does not pass for one that was written there.
 
 import struct
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from echoic.recorder.blocks import BlockHead, BlockKind
 from echoic.wire import Buffer
 
-__all__ = ["SOURCES_MAX", "Standing", "encode_gap", "gap_count"]
+__all__ = ["SOURCES_MAX", "Standing", "Standings", "encode_gap", "gap_count"]
 
 SOURCES_MAX: Final = 65_536
 REASON_BYTES_MAX: Final = 1_024
@@ -59,6 +60,26 @@ class Standing:
         """Return the payload of a POSITIONS block."""
         flat = [number for pair in self.positions.items() for number in pair]
         return struct.pack(f"<{len(flat)}Q", *flat)
+
+
+class Standings(Mapping[int, int]):
+    """The next number of each source, in all partitions together; other threads may ask while the journal is written.
+
+    One look-up decides whether a source is known: one that is forgotten meanwhile is just not known.
+    """
+
+    def __init__(self, standings: Sequence[Standing]) -> None:
+        self._standings = standings
+
+    def __getitem__(self, source: int) -> int:
+        return self._standings[source % len(self._standings)].positions[source]
+
+    def __iter__(self) -> Iterator[int]:
+        for standing in self._standings:
+            yield from list(standing.positions)
+
+    def __len__(self) -> int:
+        return sum(len(standing.positions) for standing in self._standings)
 
 
 def encode_gap(count: int, reason: str) -> bytes:

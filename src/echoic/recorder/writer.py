@@ -11,11 +11,10 @@ A source that is not sure what arrived sends it again; what the journal has alre
 
 It reads no clock and draws no random numbers, so that a simulation repeats. It is not for several threads at a time,
 but for what concerns named sinks: `mark`, `marked` and `sinks` may be called by one thread beside that which writes.
+What it shows (`positions`, `heads`, `firsts`) may be looked at by any.
 """
 
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -25,6 +24,7 @@ from echoic.recorder.blocks import BLOCK_HEAD_BYTES, SEGMENT_HEADER_BYTES
 from echoic.recorder.catalog import PARTITIONS_MAX, VERSION, Catalog, JournalInfo, said
 from echoic.recorder.mending import free_name, load_segment
 from echoic.recorder.partition import SEGMENT_BYTES_MAX, JournalOptions, PartitionWriter, Retention
+from echoic.recorder.standing import Standings
 from echoic.recorder.storage import Lock, Storage
 from echoic.wire import Batch
 from echoic.wire.allocator import settle_allocator
@@ -66,9 +66,7 @@ class JournalWriter:
         """What was put aside when it was opened, for people."""
         self.heads = tuple(partition.head for partition in partitions)
         """For each partition the sequence of its next event; all before it are on the disk."""
-        self.positions: Mapping[int, int] = MappingProxyType(
-            ChainMap(*(partition.durable.positions for partition in partitions))
-        )
+        self.positions: Mapping[int, int] = Standings([partition.durable for partition in partitions])
         """For each source the number of its next event; all before it are on the disk."""
         self._catalog = catalog
         self._partitions = partitions
@@ -162,10 +160,14 @@ class JournalWriter:
                 sync failed: the writer is `failed` and must be opened again.
         """
         self._check_open()
-        for partition in self._partitions:
-            self._advanced.update(partition.commit(now_ns))  # one that was written is told, though the next fails
+        heads = list(self.heads)
+        try:
+            for number, partition in enumerate(self._partitions):
+                self._advanced.update(partition.commit(now_ns))  # one that was written is told, though the next fails
+                heads[number] = partition.head
+        finally:
+            self.heads = tuple(heads)
         self._commits += 1
-        self.heads = tuple(partition.head for partition in self._partitions)
         advanced, self._advanced = self._advanced, {}
         return Committed(advanced, self.heads)
 
