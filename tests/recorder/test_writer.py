@@ -395,6 +395,20 @@ def test_the_longest_silent_source_is_forgotten_first(monkeypatch: pytest.Monkey
     assert not verify(storage, CHANNEL)
 
 
+def test_the_last_word_counts_also_among_those_of_one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echoic.recorder.standing.SOURCES_MAX", 2)
+    storage = disk()
+    writer = opened(storage)
+    for source, first in ((1, 0), (2, 0), (1, 1)):
+        writer.append(batch(source, first, 1), source, first, 0)
+    writer.commit(0)
+    writer.append(batch(3, 0, 1), 3, 0, 0)
+    writer.commit(0)
+    assert dict(writer.positions) == {1: 2, 3: 1}
+    writer.close(0)
+    assert dict(opened(storage).positions) == {1: 2, 3: 1}
+
+
 @pytest.mark.parametrize("after", range(25))
 def test_a_journal_that_was_not_made_to_the_end_is_made_again(after: int) -> None:
     storage = disk(after)

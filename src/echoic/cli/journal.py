@@ -69,7 +69,7 @@ def verify_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = False
     flaws, channels = [], _chosen(path, channel)
     for place, name in channels:
         with progress(f"verifying {name}", "segments") as advance:
-            flaws += verify(Disk(place), name, advance)
+            flaws += verify(Disk(place, mapped=False), name, advance)
     damaged = sum(flaw.kind == "damage" for flaw in flaws)
     if as_json:
         print(json_text(msgspec.to_builtins(flaws)))
@@ -80,7 +80,8 @@ def verify_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = False
     if damaged:
         say(f"{named}: {damaged} damaged place{'s' * (damaged != 1)}; `echoic journal recover {path}` keeps the rest")
         sys.exit(FAILED)
-    say(f"{named}: sound" + (", but for a torn end that was never acknowledged" if flaws else ""))
+    torn = any(flaw.kind == "torn" for flaw in flaws)
+    say(f"{named}: sound" + (", but for a torn end that was never acknowledged" if torn else ""))
 
 
 def recover_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = False) -> None:
@@ -101,7 +102,7 @@ def recover_journal(path: Path, /, *, channel: Text = "", as_json: AsJson = Fals
     reports = []
     for place, name in _chosen(path, channel):
         with progress(f"recovering {name}", "segments") as advance:
-            reports.append((name, recover(Disk(place), name, advance)))
+            reports.append((name, recover(Disk(place, mapped=False), name, advance)))
     if as_json:
         print(json_text([{"channel": name, **msgspec.to_builtins(report)} for name, report in reports]))
         return

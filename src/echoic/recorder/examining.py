@@ -116,7 +116,7 @@ def _guess(data: memoryview, expected: SegmentHeader, path: str, *, last: bool) 
     return None
 
 
-def examine_index(catalog: Catalog, partition: int, found: Examined, *, last: bool) -> Flaw | None:
+def examine_index(catalog: Catalog, partition: int, found: Examined) -> Flaw | None:
     """Return what is wrong with the index of a segment; it is only a hint, and may be short or missing."""
     path = catalog.index(partition, found.first)
     if found.scan is None or not catalog.storage.exists(path):
@@ -124,12 +124,12 @@ def examine_index(catalog: Catalog, partition: int, found: Examined, *, last: bo
     try:
         data = _content(catalog, path)
     except OSError as error:
-        return Flaw(path, 0, 0, f"the index cannot be read: {error.strerror or error}")
+        return Flaw(path, 0, 0, f"the index cannot be read: {error.strerror or error}", "hint")
     sound = ENTRY_BYTES * len(load_index(data, found.scan.header.seed, found.bytes))
     if sound == len(data):
         return None
     what = "the index is not sound from here on, and is not used; `recover` makes it again"
-    return Flaw(path, sound, len(data), what, "torn" if last else "damage")
+    return Flaw(path, sound, len(data), what, "hint")
 
 
 def _content(catalog: Catalog, path: str) -> bytes:

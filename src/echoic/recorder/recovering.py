@@ -277,7 +277,7 @@ class PartitionRecovery:
             self._rebuild(found, scan, self._bound(found) if upto is None else upto, sealed=upto is not None)
             return
         self._standing, self._time_ns = found.standing, found.time_ns
-        if examine_index(self._catalog, self._number, found, last=False) is not None:
+        if examine_index(self._catalog, self._number, found) is not None:
             data = load_segment(self._catalog, self._number, found.first)
             self._put_index(found.first, _index_of(scan, data))
             self._recovery.note(f"{self._catalog.index(self._number, found.first)} was made again")

@@ -55,7 +55,8 @@ class Flaw(msgspec.Struct, frozen=True):
     offset: int
     end_offset: int
     what: str
-    kind: Literal["damage", "torn"] = "damage"
+    kind: Literal["damage", "torn", "hint"] = "damage"
+    """`torn`: the end of a write that was never acknowledged; `hint`: of an index, which nobody relies on."""
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.what} - at {self.path}, bytes {self.offset} to {self.end_offset}"

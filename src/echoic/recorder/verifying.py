@@ -97,7 +97,7 @@ class Verification:
         if former is not None and former.scan is not None and not former.damaged and former.scan.sequence != sequence:
             what = f"the segment begins with sequence {sequence}, the one before it ends before {former.scan.sequence}"
             self._flaws.append(Flaw(found.path, 0, 0, what))
-        flaw = examine_index(self._catalog, number, found, last=last)
+        flaw = examine_index(self._catalog, number, found)
         if flaw is not None:
             self._flaws.append(flaw)
         self._done += 1
