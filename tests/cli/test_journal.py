@@ -208,11 +208,13 @@ WRONG = {
     ("cat", "journals", "--where", "input.prize < 1"): (2, "did you mean `price`?"),
     ("cat", "journals", "--columns", "prize"): (1, "did you mean `price`?"),
     ("cat", "journals", "--since", "yesterday"): (1, "is not a time in ISO 8601: 'yesterday'"),
+    ("cat", "journals", "-n", "-1"): (1, "expected --count to be a number of events, got -1"),
     ("cat", "journals", "--follow", "--end", "3"): (1, "--follow goes on for ever"),
     ("export", "journals"): (2, "FILE"),
     ("export", "journals", "x.xls"): (1, "there are parquet, arrow, csv, mcap"),
     ("export", "journals", "x.csv", "--format", "xls"): (2, "--format"),
     ("import", "nothing.csv", "copies"): (3, "there is no file nothing.csv"),
+    ("import", "broken.parquet", "copies", "--name", "../up"): (1, "a channel name has at most 200 letters"),
     ("import", "broken.parquet", "copies"): (1, "cannot read broken.parquet as parquet"),
     ("import", "broken.parquet", "copies", "--type", "Trade{price: money}"): (1, "no type is called `money`"),
 }
@@ -225,6 +227,15 @@ def test_wrong_words_are_answered_in_one_sentence(shell: Shell, words: tuple[str
     code, told = WRONG[words]
     done = shell(*words)
     assert (done[0], told in done[2] + done[1]) == (code, True), done
+
+
+def test_a_journal_that_has_lost_its_description_is_pointed_at(shell: Shell) -> None:
+    (shell.folder / "journals" / "trades" / "journal.json").unlink()
+    code, _, said = shell("info", "journals")
+    assert code == 3
+    assert "segments of 'trades' without journal.json (echoic journal recover journals --channel trades)" in said
+    assert shell("recover", "journals", "--channel", "trades")[0] == 0
+    assert shell("info", "journals")[0] == 0
 
 
 def test_one_of_several_channels_is_named(shell: Shell) -> None:

@@ -147,6 +147,7 @@ def test_a_terminal_shows_a_line_that_lives(system: Desk, tmp_path: Path) -> Non
         (["--for", "0"], "expected --for to be a number of seconds above 0"),
         (["--retain-bytes", "lots"], "expected a number of bytes such as 500MB, 2GB or 1GiB, got `lots`"),
         (["--retain-age", "5 parsecs"], "expected a time such as 15m, 36h or 7d, got `5 parsecs`"),
+        (["--partitions", "0"], "expected at least 1 partition, got 0"),
         (["trades"], "a channel is named twice"),
     ],
 )
@@ -158,6 +159,14 @@ def test_what_cannot_be_is_refused_before_anything_is_begun(tmp_path: Path, word
     assert ran.returncode == 1
     assert message in ran.stderr
     assert not folder.exists()
+
+
+@pytest.mark.system
+def test_a_channel_that_did_not_come_in_time_was_not_found(system: Desk, tmp_path: Path) -> None:
+    recorder = system.run("record", "nobody", "--to", str(tmp_path), "--for", "0.5", "--json")
+    assert recorder.process.returncode == 3
+    assert json.loads(recorder.out)[0]["events"] == 0
+    assert "error: channel 'nobody' was not found in 0.5 s (echoic ls)" in recorder.err
 
 
 def test_amounts_are_read_as_people_write_them() -> None:

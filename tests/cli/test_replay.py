@@ -68,6 +68,11 @@ def test_a_window_is_replayed_into_a_channel_of_another_name(place: Desk, path: 
     assert numbers(echo.out) == [1, 2, 3]
 
 
+def test_the_path_may_be_that_of_the_journal_itself(place: Desk, path: Path) -> None:
+    replay = place.run("replay", str(path / "ticks"), "-r", "0", "--json")
+    assert (replay.process.returncode, json.loads(replay.out)["events"]) == (0, 6), replay.err
+
+
 def test_a_window_of_time_is_given_as_text(place: Desk, path: Path) -> None:
     whole = place.run("replay", str(path), "--since", "2025-11-13T03:00:00Z", "-r", "0", "--json")
     part = place.run("replay", str(path), "--until", "2025-11-13T03:00:00Z", "-r", "0", "--json")
@@ -78,8 +83,10 @@ def test_a_window_of_time_is_given_as_text(place: Desk, path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["nowhere"], 1, "nowhere"),
-        (["PATH", "--recorded", "tocks"], 1, "ticks"),
+        (["nowhere"], 3, "error: there is no directory nowhere (echoic record --help)"),
+        (["PATH", "--recorded", "tocks"], 3, "did you mean 'ticks'?"),
+        (["PATH", "--step", "-1"], 1, "error: expected --step to be 0 or more, got -1"),
+        (["PATH", "--wait", "-1"], 1, "error: expected --wait to be 0 or more, got -1"),
         (["PATH", "--rate", "-1"], 1, "error: expected a rate of at least 0, got -1.0"),
         (["PATH", "--start", "9"], 1, "error: cannot start at sequence number 9, the journal has 0 to 6"),
         (["PATH", "--stamp", "when"], 1, "has no field `when`"),

@@ -204,6 +204,14 @@ def test_nobody_fills_the_journal_with_names(recorded: Recorded, asker: Asker, t
         asker.ask(Mark(asker.channel.id, "one-more", (1,)), Marked)
 
 
+def test_names_that_are_refused_take_no_place_of_others(recorded: Recorded, asker: Asker) -> None:
+    submit(recorded.source, range(3))
+    for number in range(SINKS_MAX):
+        with pytest.raises(RefusedError, match="when quoted, got 200"):
+            asker.ask(Mark(asker.channel.id, f"{number:02000}", (1,)), Marked)
+    assert asker.ask(Mark(asker.channel.id, "billing", (2,)), Marked) == Marked((2,))
+
+
 def test_reading_holds_up_neither_the_recorder_nor_the_sources(recorded: Recorded, asker: Asker) -> None:
     submit(recorded.source, range(50_000))
     ended = threading.Event()

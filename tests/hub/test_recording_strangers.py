@@ -3,9 +3,16 @@
 from pathlib import Path
 
 from echoic import Hub
+from echoic.formats import event
 from echoic.hub import SourceState
+from echoic.recorder.blocks import BLOCK_PAYLOAD_BYTES_MAX
 from tests.hub.parties import Tick, eventually
 from tests.hub.recorded import submit
+
+
+@event
+class Picture:
+    pixels: bytes
 
 
 def test_numbers_that_no_journal_can_have_do_not_end_the_recording(tmp_path: Path) -> None:
@@ -21,3 +28,14 @@ def test_numbers_that_no_journal_can_have_do_not_end_the_recording(tmp_path: Pat
             eventually(lambda: recording.statistics().waiting_bytes == 0)
             submit(source, range(10, 20))
             assert recording.heads == (20,)
+
+
+def test_an_event_that_no_journal_can_have_does_not_end_the_recording(tmp_path: Path) -> None:
+    with Hub() as hub:
+        pictures = hub.create("pictures", Picture)
+        recording = hub.record(pictures.id, tmp_path)
+        with pictures.source() as huge, pictures.source() as source:
+            huge.submit(Picture(bytes(BLOCK_PAYLOAD_BYTES_MAX)))
+            source.submit(Picture(b"small"))
+            eventually(lambda: recording.heads == (1,))
+            assert not recording.trouble

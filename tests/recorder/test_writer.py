@@ -9,8 +9,8 @@ import numpy
 import pytest
 from hypothesis import given, settings
 
-from echoic.errors import ClosedError, JournalError, LocalError
-from echoic.recorder import Committed, Disk, JournalOptions, JournalWriter, Retention, verify
+from echoic.errors import ClosedError, JournalError, LimitExceededError, LocalError
+from echoic.recorder import Committed, Disk, JournalOptions, JournalWriter, LocalShelf, Retention, verify
 from echoic.recorder.blocks import BLOCK_PAYLOAD_BYTES_MAX
 from echoic.wire import Batch
 from tests.recorder.written import CHANNEL, OTHER, batch, content, disk, events, opened, overwrite
@@ -108,6 +108,15 @@ def test_a_batch_larger_than_a_block_becomes_several() -> None:
     assert opened(storage).heads == (count,)
 
 
+def test_an_event_that_no_journal_can_have_is_no_fault_of_the_journal() -> None:
+    writer = opened(disk())
+    picture = numpy.zeros(1, numpy.dtype([("pixels", "u1", (BLOCK_PAYLOAD_BYTES_MAX,))]))
+    with pytest.raises(LimitExceededError, match=f"limit is {BLOCK_PAYLOAD_BYTES_MAX} - at"):
+        writer.append(Batch.of(picture), 1, 0, 0)
+    writer.append(batch(1, 1, 1), 1, 1, 0)
+    assert writer.commit(0).heads == (1,)
+
+
 def test_a_full_disk_is_told_and_everything_is_kept_until_there_is_room() -> None:
     storage = disk()
     writer = opened(storage)
@@ -144,6 +153,19 @@ def test_a_full_disk_puts_off_the_next_segment_and_not_the_events() -> None:
     writer.commit(0)
     assert writer.statistics().segments == 2
     assert not verify(storage, CHANNEL)
+
+
+def test_a_mark_without_room_is_written_when_there_is_some() -> None:
+    storage = disk()
+    writer = opened(storage)
+    writer.append(batch(1, 0, 10), 1, 0, 0)
+    storage.capacity_bytes = storage.used_bytes + writer.pending_bytes + 20
+    assert writer.commit(0).heads == (10,)
+    assert not writer.settle(0)
+    assert LocalShelf(storage, CHANNEL).heads() == (0,)
+    storage.capacity_bytes = 0
+    assert writer.settle(0)
+    assert LocalShelf(storage, CHANNEL).heads() == (10,)
 
 
 def test_a_partition_that_was_written_shows_its_head_though_another_could_not_be() -> None:

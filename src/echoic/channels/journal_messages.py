@@ -4,6 +4,8 @@
     Ask      -> Kept         how far is this source recorded? (a named source that begins again)
     Fetch    -> Fetched      the journal's blocks from a place on (a durable sink, a remote reader, to the recorder)
     Mark     -> Marked       this sink goes on here; without positions: where does it?
+
+Ask is answered from memory; Fetch and Mark touch files, so the concentrator leaves them to the edge (`consulting`).
 """
 
 import msgspec

@@ -52,6 +52,8 @@ def cat(
         events: Which events.
         shape: How events are shown.
     """
+    if count is not None and count < 0:
+        raise LocalError(f"expected --count to be a number of events, got {count}")
     journal = open_journal(path, channel)
     recorded = _recorded(journal, events, HoleTeller(skip=events.skip_holes), follow=follow)
     try:

@@ -7,8 +7,9 @@ from typing import Annotated, Final
 import msgspec
 from cyclopts import Parameter
 
+from echoic.channels import check_channel_name
 from echoic.cli.declaring import declared_type
-from echoic.cli.journals import EVERYTHING, Events, HoleTeller, open_journal
+from echoic.cli.journals import EVERYTHING, Events, HoleTeller, mode_of, open_journal
 from echoic.cli.progress import progress
 from echoic.cli.screen import json_text, say
 from echoic.cli.where import AsJson, Flag, Text
@@ -135,10 +136,12 @@ def import_journal(
         within: What is in the file.
         as_json: Print what was done as JSON.
     """
-    if not file.exists():
+    if not mode_of(file):
         raise ChannelNotFoundError(f"there is no file {file}")
     if partitions < 1:
         raise LocalError(f"expected at least 1 partition, got {partitions}")
+    if name:
+        check_channel_name(name)
     options = JournalOptions(partitions=partitions)
     with progress(f"importing {file}") as advance:
         done = import_file(

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Final, TypeAlias
 
 import msgspec
 
-from echoic.cli.journals import channel_of, channels_in
+from echoic.cli.journals import channel_of, channels_in, is_journal, mode_of
 from echoic.cli.progress import progress
 from echoic.cli.rates import bytes_text
 from echoic.cli.screen import json_text, printable, say
@@ -117,9 +118,9 @@ def _chosen(path: Path, channel: str) -> list[tuple[Path, str]]:
     Raises:
         ChannelNotFoundError: There is none, or not this one.
     """
-    if channel and (path / Catalog(Disk(path), channel).directory).is_dir():
+    if channel and S_ISDIR(mode_of(path / Catalog(Disk(path), channel).directory)):
         return [(path, channel)]  # also when what says that it is a journal is lost
-    if channel or (path / "journal.json").is_file():
+    if channel or is_journal(path):
         return [channel_of(path, channel)]
     return [(path, name) for name in channels_in(path)]
 
@@ -187,7 +188,7 @@ def _report_lines(channel: str, report: RecoveryReport) -> Iterator[str]:
     for each in report.aside:
         yield f"{channel}: kept aside {each}"
     for lost in report.lost:
-        yield f"{channel}: lost {lost.first} to {lost.last} of partition {lost.partition}"
+        yield f"{channel}: lost events {lost.first} to {lost.last} of partition {lost.partition}"
     for each in report.notes:
         yield f"{channel}: {each}"
     if not (report.rebuilt or report.aside or report.lost or report.notes):

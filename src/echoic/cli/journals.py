@@ -3,6 +3,7 @@
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -12,7 +13,7 @@ from echoic.cli.screen import say
 from echoic.errors import ChannelNotFoundError, JournalError, LocalError
 from echoic.recorder import Hole, Journal, Selection
 
-__all__ = ["EVERYTHING", "Events", "HoleTeller", "channel_of", "channels_in", "open_journal"]
+__all__ = ["EVERYTHING", "Events", "HoleTeller", "channel_of", "channels_in", "is_journal", "mode_of", "open_journal"]
 
 INFO: Final = "journal.json"
 
@@ -56,6 +57,29 @@ class Events:
 EVERYTHING: Final = Events()
 
 
+def mode_of(path: Path) -> int:
+    """Return what a path names, as `stat` does; 0 for nothing.
+
+    Raises:
+        JournalError: That may not be known.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except OSError as error:
+        raise JournalError(f"cannot look at {path}: {error.strerror}") from error
+
+
+def is_journal(path: Path) -> bool:
+    """Return whether a path names the journal of one channel, not the directory around it.
+
+    Raises:
+        JournalError: That may not be known.
+    """
+    return S_ISREG(mode_of(path / INFO))
+
+
 def channels_in(path: Path) -> list[str]:
     """Return the channels of which there are journals in a directory.
 
@@ -63,14 +87,23 @@ def channels_in(path: Path) -> list[str]:
         ChannelNotFoundError: There is none.
         JournalError: The directory cannot be read.
     """
-    found = Journal.channels(path) if path.is_dir() else []
+    mode = mode_of(path)
+    found = Journal.channels(path) if S_ISDIR(mode) else []
     if not found:
-        what = "there is no directory" if not path.exists() else "there are no journals in"
-        raise ChannelNotFoundError(f"{what} {path} (echoic record --help)")
+        what = "there is no directory" if not mode else "there are no journals in"
+        raise ChannelNotFoundError(f"{what} {path}{_hint(path)}")
     return found
 
 
-def channel_of(path: Path, channel: str) -> tuple[Path, str]:
+def _hint(path: Path) -> str:
+    """Return what may help: segments are the events themselves, all else can be made again."""
+    lost = sorted(unquote(name) for name in {each.parts[-3] for each in path.glob("*/*/*.segment")})
+    if not lost:
+        return " (echoic record --help)"
+    return f", but segments of '{lost[0]}' without {INFO} (echoic journal recover {path} --channel {lost[0]})"
+
+
+def channel_of(path: Path, channel: str, option: str = "--channel") -> tuple[Path, str]:
     """Return the directory of journals and the one that is meant; the path may name the journal itself.
 
     Raises:
@@ -78,7 +111,7 @@ def channel_of(path: Path, channel: str) -> tuple[Path, str]:
         LocalError: There are several, and none is named.
     """
     place = path
-    if not channel and (place / INFO).is_file():
+    if not channel and is_journal(place):
         place, channel = place.absolute().parent, unquote(place.absolute().name)
     known = channels_in(place)
     if channel in known:
@@ -88,7 +121,7 @@ def channel_of(path: Path, channel: str) -> tuple[Path, str]:
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ChannelNotFoundError(f"channel '{channel}' not found in {place}{hint} (echoic journal info {place})")
     if len(known) > 1:
-        raise LocalError(f"there are {len(known)} channels in {place}, name one by --channel: {', '.join(known[:20])}")
+        raise LocalError(f"there are {len(known)} channels in {place}, name one by {option}: {', '.join(known[:20])}")
     return place, known[0]
 
 
@@ -117,11 +150,10 @@ class HoleTeller:
             JournalError: Holes may not be skipped.
         """
         count = hole.last - hole.first + 1
-        told = (
-            f"{count} events of partition {hole.partition} cannot be read, {hole.first} to {hole.last}: {hole.reason}"
-        )
+        which = f"{hole.first} to {hole.last}" if count > 1 else f"number {hole.first}"
+        told = f"{count} event{'s' * (count != 1)} of partition {hole.partition} cannot be read, {which}: {hole.reason}"
         if not self._skip:
-            raise JournalError(f"{told}; --skip-holes goes on behind them, `echoic journal verify` shows more")
+            raise JournalError(f"{told}; --skip-holes goes on behind, `echoic journal verify` shows damage")
         self.events += count
         say(told)
 

@@ -1,21 +1,24 @@
-"""Progress for people who watch: a bar on stderr if that is a terminal, and nothing at all if it is not.
+"""Progress for people who watch: a bar or a line on stderr if that is a terminal, and nothing at all if it is not.
 
-It appears when something has taken longer than half a second, so that what is quick stays quiet.
+A bar appears when something has taken longer than half a second, so that what is quick stays quiet. A line is drawn
+over and over in its place; it is cut where the terminal ends, since a longer one could not be taken back.
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from echoic.cli.screen import printable
+from echoic.cli.screen import printable, say
 
-__all__ = ["Advance", "progress"]
+__all__ = ["Advance", "clear_line", "progress", "say_above", "show_line"]
 
 Advance: TypeAlias = Callable[[int, int | None], None]
 
 PATIENCE_SECONDS: Final = 0.5
+CLEAR_LINE: Final = "\r\033[K"
 
 
 @contextmanager
@@ -46,3 +49,22 @@ def progress(doing: str, unit: str = "events") -> Iterator[Advance]:
 
 def _ignore(done: int, total: int | None) -> None:
     """Take no notice."""
+
+
+def show_line(text: str) -> None:
+    """Draw a line in place of the one before, if stderr is a terminal."""
+    if sys.stderr.isatty():
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or len(text) + 1
+        print(CLEAR_LINE + printable(text)[: columns - 1], end="", file=sys.stderr, flush=True)
+
+
+def clear_line() -> None:
+    """Leave nothing of the line."""
+    if sys.stderr.isatty():
+        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+
+
+def say_above(message: str) -> None:
+    """Tell people something where the line is, which is drawn anew below."""
+    clear_line()
+    say(message)

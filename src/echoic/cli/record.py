@@ -15,11 +15,12 @@ from cyclopts import Parameter
 
 from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
+from echoic.cli.progress import clear_line, say_above, show_line
 from echoic.cli.quantities import bytes_of, nanoseconds_of
 from echoic.cli.rates import bytes_text
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where
-from echoic.errors import LocalError
+from echoic.errors import ChannelNotFoundError, LocalError
 from echoic.hub import Channel, Hub, Recording
 from echoic.recorder import SEGMENT_BYTES_MAX, Retention
 
@@ -27,7 +28,6 @@ __all__ = ["Recorded", "record"]
 
 WAKE_SECONDS: Final = 0.1
 SHOW_SECONDS: Final = 0.5
-CLEAR_LINE: Final = "\r\033[K"
 
 
 @Parameter(name="*")
@@ -123,7 +123,7 @@ def record(
     Args:
         channels: Their names, or their ids echoic://HOST:PORT/NAME.
         to: The folder of the journal.
-        seconds: End after so many seconds.
+        seconds: End after so many seconds; the exit code is 3 if a channel was not found in that time.
         hold: At the end, have the sources keep their events until the same journal is recorded again; they wait when
             these are too many.
         quiet: Say nothing but what went wrong.
@@ -134,10 +134,12 @@ def record(
     _check(channels, seconds, keeping)
     with attend(where, "record") as hub:
         recorders = [Recorder(hub, name, to, keeping, quiet=quiet) for name in channels]
+        missing: list[str] = []
         try:
             _watch(recorders, seconds, quiet=quiet)
+            missing = [each.recorded().channel for each in recorders if not each.recorded().journal]
         except KeyboardInterrupt:
-            pass  # it ends as it would by itself
+            pass  # it ends as it would by itself; who has waited enough does not complain that nobody came
         finally:
             for each in recorders:
                 each.stop(hold=hold)
@@ -146,6 +148,8 @@ def record(
         print(json_text(msgspec.to_builtins(told)), flush=True)
     if not quiet:
         say("\n".join(map(_summary, told)))
+    if missing:
+        raise ChannelNotFoundError(f"channel '{missing[0]}' was not found in {seconds:g} s (echoic ls)")
 
 
 def _check(channels: tuple[str, ...], seconds: float | None, keeping: Keeping) -> None:
@@ -156,6 +160,8 @@ def _check(channels: tuple[str, ...], seconds: float | None, keeping: Keeping) -
         raise LocalError("a channel is named twice")
     if seconds is not None and not 0 < seconds < float("inf"):
         raise LocalError(f"expected --for to be a number of seconds above 0, got {seconds}")
+    if keeping.partitions < 1:
+        raise LocalError(f"expected at least 1 partition, got {keeping.partitions}")
     keeping.retention()
     bytes_of(keeping.segment_bytes)
 
@@ -203,9 +209,9 @@ class Recorder:
         self._recording = recording
         if not self._quiet:
             for text in recording.recovered:
-                say(f"{self._name}: {text}")
+                say_above(f"{self._name}: {text}")
             known = f", which has {sum(recording.heads)} events" if sum(recording.heads) else ""
-            say(f"recording {channel.id} to {self._path}, journal {recording.journal[:8]}{known}; Ctrl-C ends")
+            say_above(f"recording {channel.id} to {self._path}, journal {recording.journal[:8]}{known}; Ctrl-C ends")
         return recording
 
 
@@ -228,7 +234,7 @@ def _watch(recorders: list[Recorder], seconds: float | None, *, quiet: bool) -> 
                 live.show([each.recorded() for each in recorders])
     finally:
         if live is not None:
-            live.clear()
+            clear_line()
 
 
 class Live:
@@ -245,11 +251,7 @@ class Live:
             return
         rate = (events - self._events) / (now - self._shown)
         self._shown, self._events = now, events
-        print(CLEAR_LINE + live_line(told, rate), end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Leave nothing of it."""
-        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+        show_line(live_line(told, rate))
 
 
 def live_line(told: list[Recorded], rate: float) -> str:

@@ -11,9 +11,11 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from echoic.channels import ChannelId
+from echoic.cli.journals import channel_of, channels_in, is_journal
 from echoic.cli.keyboard import keyboard
 from echoic.cli.meeting import attend
-from echoic.cli.screen import json_text, printable, say
+from echoic.cli.progress import clear_line, say_above, show_line
+from echoic.cli.screen import json_text, say
 from echoic.cli.where import NOWHERE, AsJson, Flag, Text, Where
 from echoic.errors import DeliveryError, LocalError
 from echoic.hub import Hub, Replay, ReplayStatistics
@@ -81,10 +83,10 @@ def replay(  # noqa: PLR0913 - every one has a default, and is named by the call
     steps, + and - change the rate, 1 is as recorded, 0 full speed, q quits.
 
     Try:
-        echoic replay recordings
-        echoic replay recordings --rate 10 --since 2026-11-16T13:00 --until 2026-11-16T13:05
-        echoic replay recordings --channel rehearsal --paused --step 1
-        echoic replay recordings --rate 0 --loop 3 -w 1 --json
+        echoic replay journals
+        echoic replay journals --rate 10 --since 2026-11-16T13:00 --until 2026-11-16T13:05
+        echoic replay journals --channel rehearsal --paused --step 1
+        echoic replay journals --rate 0 --loop 3 -w 1 --json
 
     Args:
         path: The folder of the journal.
@@ -97,15 +99,15 @@ def replay(  # noqa: PLR0913 - every one has a default, and is named by the call
         as_json: Print a summary as JSON.
         where: Where to look for the channel.
     """
-    if pace.paused and not sys.stdin.isatty():
-        raise LocalError("--paused needs somebody to press a key, and stdin is not a terminal")
+    _check(pace)
+    place, name = _recording(path, recorded, channel)
     with (
         attend(where, "replay") as hub,
         hub.replay(
-            path,
+            place,
             channel,
             pace.rate,
-            recorded=recorded,
+            recorded=name,
             start=part.start,
             end=part.end,
             since=part.since,
@@ -124,6 +126,27 @@ def replay(  # noqa: PLR0913 - every one has a default, and is named by the call
             _drive(running, pace)
         finally:
             _summarise(running, time.monotonic() - begun, as_json=as_json)
+
+
+def _check(pace: Pace) -> None:
+    """Complain before anything is begun."""
+    if pace.paused and not sys.stdin.isatty():
+        raise LocalError("--paused needs somebody to press a key, and stdin is not a terminal")
+    for option, value in (("--step", pace.step), ("--gap", pace.gap), ("--wait", pace.wait)):
+        if not value >= 0:  # also what is no number
+            raise LocalError(f"expected {option} to be 0 or more, got {value}")
+
+
+def _recording(path: Path, recorded: str, channel: str) -> tuple[Path, str]:
+    """Return where the recording is and its name: the one named, or that of the channel, or the only one.
+
+    Raises:
+        ChannelNotFoundError: It is not there.
+        LocalError: There are several, and none is named.
+    """
+    if not recorded and not is_journal(path) and channel in channels_in(path):
+        return path, channel
+    return channel_of(path, recorded, "--recorded")
 
 
 def _await(hub: Hub, running: Replay, wanted: int) -> None:
@@ -152,16 +175,15 @@ def _drive(running: Replay, pace: Pace) -> None:
             say(KEYS)
         if not pace.paused:
             running.resume()
-        line = Line(running)
         try:
             while not running.wait(0.0 if keys.present else LOOK_SECONDS):
-                line.show()
+                show_line(_line(running.statistics()))
                 key = keys.key(LOOK_SECONDS)
                 if key == "q":
                     return
                 _obey(running, key, pace.step)
         finally:
-            line.clear()
+            clear_line()
     try:
         running.drain(DRAIN_SECONDS)
     except DeliveryError as error:  # which is theirs: they left, or are too slow
@@ -188,25 +210,6 @@ def _obey(running: Replay, key: str, step: int) -> None:
             running.rate = math.inf
         case _:
             pass  # no key, or one that means nothing
-
-
-class Line:
-    """A line on stderr that says how far the replay has come, if that is a terminal."""
-
-    def __init__(self, running: Replay) -> None:
-        self._running = running
-        self._shown = False
-
-    def show(self) -> None:
-        """Write it, in place of the one before."""
-        if sys.stderr.isatty():
-            self._shown = True
-            print("\r\033[K" + printable(_line(self._running.statistics())), end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Leave no line."""
-        if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _line(told: ReplayStatistics) -> str:
@@ -236,7 +239,7 @@ def _rate_text(rate: float) -> str:
 
 
 def _tell_hole(hole: Hole) -> None:
-    say(f"events {hole.first} to {hole.last} of partition {hole.partition} cannot be read: {hole.reason}")
+    say_above(f"events {hole.first} to {hole.last} of partition {hole.partition} cannot be read: {hole.reason}")
 
 
 def _summarise(running: Replay, seconds: float, *, as_json: bool) -> None:

@@ -209,12 +209,13 @@ class Desk:
         if not positions:
             return Marked(writer.marked(message.sink) or ())
         _check(positions, self._heads(positions))
-        self._enter(message.sink)
+        self._check_room(message.sink)
         writer.mark(message.sink, positions)
+        self._sinks.add(message.sink)
         return Marked(positions)
 
-    def _enter(self, sink: str) -> None:
-        """Know the name of a sink, each of which is a file.
+    def _check_room(self, sink: str) -> None:
+        """Make sure that a sink is known, or may yet be, since each is a file.
 
         Raises:
             LimitExceededError: There are too many.
@@ -223,7 +224,6 @@ class Desk:
             self._sinks.update(self._recording.writer.sinks())
             if sink not in self._sinks and len(self._sinks) >= SINKS_MAX:
                 raise LimitExceededError(f"the journal keeps the positions of {SINKS_MAX} sinks, which is the limit")
-            self._sinks.add(sink)
 
     def _fetch(self, message: Fetch, deadline_ns: int) -> Fetched | None:
         """Return blocks of the journal; None while there are none yet and there is time.
@@ -248,7 +248,9 @@ class Desk:
         if place is None or chunk is None:
             enough = message.bytes_max <= 0 and place is not None
             late = enough or time.monotonic_ns() >= deadline_ns
-            return Fetched(journal, self._heads_on_disk(), firsts) if late else None
+            # Who does not wait may be about to compare his position with this: it must not be behind the files.
+            told = heads if message.wait_ns > 0 or not late else self._heads_on_disk()
+            return Fetched(journal, told, firsts) if late else None
         return Fetched(
             journal,
             heads,

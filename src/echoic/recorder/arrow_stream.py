@@ -35,7 +35,7 @@ from echoic.wire.bounds import Bounds
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ROWS_MAX", "ArrowStream"]
+__all__ = ["ROWS_MAX", "ArrowStream", "own_types"]
 
 ROWS_MAX: Final = 65_536
 JOINED_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -245,14 +245,15 @@ def _schema(target: Format, missing: set[str], *, metadata: bool) -> "pyarrow.Sc
         for field in target.fields
     ]
     if metadata:
-        for name, kind in _own_types():
+        for name, kind in own_types():
             if name in target.by_name:
                 raise LocalError(f"the events have a column `{name}` of their own - at `{target.name}`")
             fields.append(pyarrow.field(name, kind, nullable=False))
     return pyarrow.schema(fields, metadata={DESCRIPTOR_KEY: target.descriptor})
 
 
-def _own_types() -> "list[tuple[str, pyarrow.DataType]]":
+def own_types() -> "list[tuple[str, pyarrow.DataType]]":
+    """Return the names and types of the journal's own columns."""
     import pyarrow
 
     return [
@@ -275,7 +276,7 @@ def _own_columns(group: list[Recorded]) -> "list[pyarrow.Array[Any]]":
         numpy.repeat(numpy.array([recorded.time_ns for recorded in group], numpy.int64), counts),
         numpy.repeat(numpy.array([recorded.partition for recorded in group], numpy.uint32), counts),
     ]
-    return [pyarrow.array(column).cast(kind) for column, (_, kind) in zip(columns, _own_types(), strict=True)]
+    return [pyarrow.array(column).cast(kind) for column, (_, kind) in zip(columns, own_types(), strict=True)]
 
 
 def _joined_tables(tables: "list[pyarrow.RecordBatch]", schema: "pyarrow.Schema") -> "pyarrow.RecordBatch":

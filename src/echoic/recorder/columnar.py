@@ -26,6 +26,7 @@ import pyarrow.parquet
 from echoic.errors import JournalError
 from echoic.formats import Format
 from echoic.recorder import csv_files
+from echoic.recorder.arrow_stream import own_types
 
 __all__ = ["CHANNEL_KEY", "STAMPS", "Columns", "read_columns", "write_columns"]
 
@@ -33,16 +34,8 @@ ColumnarFormat = Literal["parquet", "arrow", "csv"]
 Progress = Callable[[int], None]
 
 CHANNEL_KEY: Final = b"echoic.channel"
-STAMPS: Final = ("_sequence", "_source", "_number", "_time", "_partition")
-STAMP_TYPES: Final = pyarrow.schema(
-    [
-        ("_sequence", pyarrow.uint64()),
-        ("_source", pyarrow.uint64()),
-        ("_number", pyarrow.uint64()),
-        ("_time", pyarrow.timestamp("ns", "UTC")),
-        ("_partition", pyarrow.uint32()),
-    ]
-)
+STAMP_TYPES: Final = pyarrow.schema(own_types())
+STAMPS: Final = tuple(STAMP_TYPES.names)
 BATCH_ROWS_MAX: Final = 65_536
 
 

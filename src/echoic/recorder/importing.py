@@ -27,7 +27,7 @@ import numpy
 
 from echoic.errors import EncodeError, JournalError, LocalError
 from echoic.formats import Format
-from echoic.recorder.catalog import Catalog
+from echoic.recorder.catalog import U64_MAX, Catalog
 from echoic.recorder.disk import Disk
 from echoic.recorder.exporting import FileKind, kind_of_file
 from echoic.recorder.writer import JournalOptions, JournalWriter
@@ -41,7 +41,6 @@ __all__ = ["Contents", "Imported", "import_file"]
 SOURCE_DEFAULT: Final = 1
 COMMIT_BYTES: Final = 8 * 1024 * 1024
 BATCH_BYTES: Final = 1024 * 1024
-U64_MAX: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,7 @@ def import_file(
         EncodeError: An event does not fit its type.
         FormatError: What the file says is no event type.
         JournalError: The file cannot be read, or the journal not be written.
+        LimitExceededError: An event is too large for a journal.
         LocalError: The format of the file is not known, or the channel is there already.
     """
     opened, wanted, source = Path(file), kind_of_file(Path(file), contents.kind), contents.source

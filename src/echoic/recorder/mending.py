@@ -33,7 +33,7 @@ from echoic.recorder.standing import Standing
 from echoic.recorder.storage import File
 from echoic.wire.frames import checksum
 
-__all__ = ["Mended", "load_segment", "mend", "redo", "save_aside"]
+__all__ = ["Mended", "free_name", "load_segment", "mend", "redo", "save_aside"]
 
 TAIL: Final = struct.Struct("<8sQQ")
 TAIL_MAGIC: Final = b"echoicT1"

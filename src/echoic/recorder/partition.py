@@ -17,9 +17,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from echoic.errors import JournalError, LocalError
+from echoic.errors import JournalError, LimitExceededError, LocalError
 from echoic.recorder.blocks import BLOCK_PAYLOAD_BYTES_MAX, BlockHead, BlockKind, SegmentHeader, parse_segment_header
-from echoic.recorder.catalog import SEGMENT, TEMPORARY, Catalog, said
+from echoic.recorder.catalog import SEGMENT, TEMPORARY, U64_MAX, Catalog, said
 from echoic.recorder.mending import Mended, load_segment, mend
 from echoic.recorder.segment import SegmentWriter, begin_segment
 from echoic.recorder.standing import Standing, encode_gap
@@ -29,7 +29,6 @@ from echoic.wire.frames import size_of
 __all__ = ["SEGMENT_BYTES_MAX", "JournalOptions", "PartitionWriter", "Retention", "is_put_aside"]
 
 SEGMENT_BYTES_MAX: Final = 256 * 1024 * 1024
-U64_MAX: Final = 2**64 - 1
 I64_MAX: Final = 2**63 - 1
 
 
@@ -150,7 +149,8 @@ class PartitionWriter:
 
         Raises:
             LocalError: A number is out of range.
-            JournalError: A single event is too large.
+            LimitExceededError: A single event is too large, so that no journal can have it.
+            JournalError: The journal must be opened again.
             MalformedBatchError: A part of the batch is fresh, and it cannot be cut.
         """
         count = batch.count
@@ -213,14 +213,15 @@ class PartitionWriter:
         self._retain(now_ns)
         return advanced
 
-    def settle(self, now_ns: int) -> None:
-        """Make the mark of the last commit durable too.
+    def settle(self, now_ns: int) -> bool:
+        """Make the mark of the last commit durable too; return whether it is, or has to be tried again later.
 
         Raises:
             JournalError: The journal must be opened again.
         """
-        self._segment.settle(now_ns)
+        settled = self._segment.settle(now_ns)
         self._retain(now_ns)
+        return settled
 
     def trim(self, upto: int) -> None:
         """Remove the segments whose events are all before a sequence.
@@ -394,6 +395,8 @@ def _payloads_of(batch: Batch) -> list[tuple[list[Buffer], int]]:
         own = all(type(buffer) is bytes for buffer in buffers)
         return [(buffers if own else [b"".join(buffers)], batch.count)]
     if batch.count == 1:
-        raise JournalError(f"an event has {size} bytes, limit is {BLOCK_PAYLOAD_BYTES_MAX} - at `{batch.format.name}`")
+        raise LimitExceededError(
+            f"an event has {size} bytes, limit is {BLOCK_PAYLOAD_BYTES_MAX} - at `{batch.format.name}`"
+        )
     half = batch.count // 2
     return [payload for part in batch.parts((half, batch.count - half)) for payload in _payloads_of(part)]

@@ -249,9 +249,8 @@ class PartitionRecovery:
         self._number = number
         self._journal = journal
         self._standing = Standing()
-        self._time_ns = (
-            0  # of the last block: there is no clock here, and nothing is to look younger or older than it is
-        )
+        # Of the last block: there is no clock here, and nothing is to look younger or older than it is.
+        self._time_ns = 0
 
     def run(self, segments: list[Examined]) -> None:
         """Go from the first segment to the last."""

@@ -35,6 +35,7 @@ from echoic.recorder.blocks import (
     SegmentHeader,
     parse_block,
 )
+from echoic.recorder.catalog import U64_MAX
 from echoic.recorder.standing import SOURCES_MAX, Standing, gap_count
 from echoic.wire.batch import HEADER, HEADER_BYTES
 
@@ -45,7 +46,6 @@ SIFTED_BYTES: Final = 1024 * 1024
 SEARCH_BYTES_MIN: Final = 64 * 1024 * 1024
 SEARCH_FACTOR: Final = 4  # so many times the segment may be checksummed while searching
 GAP_BYTES_MIN: Final = 8
-U64_MAX: Final = 2**64 - 1
 
 
 class Flaw(msgspec.Struct, frozen=True):

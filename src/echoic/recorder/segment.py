@@ -94,8 +94,8 @@ class SegmentWriter:
             self._mark(now_ns)
             self._write_index()
 
-    def settle(self, now_ns: int) -> None:
-        """Make the mark of the last commit durable too.
+    def settle(self, now_ns: int) -> bool:
+        """Make the mark of the last commit durable too; return whether it is, or has to be tried again later.
 
         Raises:
             JournalError: The segment is `failed`.
@@ -106,6 +106,7 @@ class SegmentWriter:
         if not self._mark_synced and not self._mark_due:
             self._sync()
             self._mark_synced = True
+        return not self._mark_due
 
     def seal(self, now_ns: int) -> None:
         """End the segment, durably. Nothing may be pending.

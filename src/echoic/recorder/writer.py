@@ -137,7 +137,8 @@ class JournalWriter:
 
         Raises:
             LocalError: A number is out of range, or the writer was closed.
-            JournalError: A single event is too large, or the writer is `failed`.
+            LimitExceededError: A single event is too large, so that no journal can have it.
+            JournalError: The writer is `failed`.
             MalformedBatchError: Only a part of the batch is fresh, and it cannot be cut.
         """
         return self._partition_of(source).append(batch, source, first, now_ns)
@@ -171,16 +172,19 @@ class JournalWriter:
         advanced, self._advanced = self._advanced, {}
         return Committed(advanced, self.heads)
 
-    def settle(self, now_ns: int) -> None:
+    def settle(self, now_ns: int) -> bool:
         """Make the mark of the last commit durable too; for when nothing happens.
+
+        Return whether it is. If there was no room for it, readers do not see the last events until this, or a commit,
+        is tried again.
 
         Raises:
             ClosedError: The writer was closed.
             JournalError: The writer is `failed`.
         """
         self._check_open()
-        for partition in self._partitions:
-            partition.settle(now_ns)
+        settled = [partition.settle(now_ns) for partition in self._partitions]  # each, also behind one that is not
+        return all(settled)
 
     def close(self, now_ns: int) -> None:
         """Commit, and let go of the journal; again does nothing.
