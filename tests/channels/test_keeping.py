@@ -84,21 +84,23 @@ def test_nothing_is_kept_for_a_channel_that_nobody_records(core: Concentrator, m
     assert member.keepings == ()
 
 
-def test_events_are_kept_while_the_recorder_cannot_be_reached(core: Concentrator, member: Member) -> None:
+def test_events_are_kept_until_the_recorder_itself_says_that_they_are_safe(core: Concentrator, member: Member) -> None:
     keep_for(member, RECORDER)
     submit(core, member, 3)
     core.call(member, 1, Batch.of([Trade("IBM", 1.0, 1)], Trade))
     (keeping,) = member.keepings
     assert [(one.first, one.last) for one, _ in keeping.pending()] == [(0, 2), (3, 3)]
-    confirm(core, Kept(member.id, "another", {1: 4}))
+    member.fanout.attach("r", RECORDER)
+    confirm(core, Kept(member.id, "another", {1: 4}), "r")
+    confirm(core, Kept(member.id, "j", {1: 4}), "stranger")
     assert keeping.starts() == {1: 0}
-    confirm(core, Kept(member.id, "j", {1: 3}, trouble="the disk is full"))
+    confirm(core, Kept(member.id, "j", {1: 3}, trouble="the disk is full"), "r")
     assert keeping.starts() == {1: 3}
     assert keeping.trouble == "the disk is full"
 
 
 def test_a_confirmation_for_a_channel_that_is_not_open_is_no_harm(core: Concentrator) -> None:
-    confirm(core, Kept("echoic://m:1/nothing", "j", {1: 3}))
+    confirm(core, Kept("echoic://m:1/nothing", "j", {1: 3}), "r")
 
 
 def test_an_empty_call_leaves_nothing_to_be_kept(core: Concentrator, member: Member) -> None:

@@ -87,6 +87,20 @@ def test_it_is_full_while_too_much_is_untold() -> None:
     assert not session.full
 
 
+def test_a_peer_that_tells_nothing_for_a_while_is_best_given_up_when_far_too_much_is_untold() -> None:
+    session, second = Session(1, untold_bytes_max=10), 1_000_000_000
+    session.post(bytes(40))
+    assert not any(session.stalled(now * second) for now in range(10))
+    for _ in range(3):
+        session.post(bytes(40))
+    assert not session.stalled(10 * second)
+    session.told(1)
+    assert not any(session.stalled(now * second) for now in (12, 14)), "it has told something meanwhile"
+    assert session.stalled(16 * second)
+    session.told(4)
+    assert not session.stalled(17 * second)
+
+
 def test_it_is_time_to_tell_after_many_frames_or_many_bytes() -> None:
     session = Session(1)
     assert [session.receive(1) for _ in range(TELL_FRAMES)] == [False] * (TELL_FRAMES - 1) + [True]

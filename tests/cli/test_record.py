@@ -182,3 +182,16 @@ def test_the_line_tells_of_trouble() -> None:
     assert live_line(told, 1000.4) == (
         r"1,234,567 events  9.00 MB  1,000 events/s  lag 2.00 KB  TROUBLE: the disk is full\x1b[2J"
     )
+
+
+@pytest.mark.system
+def test_a_publisher_whose_recorder_is_away_says_that_events_may_be_lost(tmp_path: Path) -> None:
+    with desk() as system:
+        system.start("up", f"trades={TRADE}").says("try: echoic ls")
+        recorder = system.start("record", "trades", "--to", str(tmp_path), "--hold")
+        recorder.says("recording echoic://")
+        assert recorder.interrupt() == 0
+        pub = system.start("pub", "trades", "--stdin")
+        pub.type('{"symbol": "IBM", "price": 75.5, "volume": 1}')
+        assert pub.ends() == 1
+        assert "the recorder of 'trades' has not confirmed" in pub.err

@@ -385,7 +385,7 @@ class Concentrator:
         for hub, neighbour in list(self.neighbours.items()):
             if neighbour.lost(now_ns):
                 self.gone(hub, "it took leave" if neighbour.leaving else "it cannot be reached")
-            elif neighbour.session.overrun:
+            elif neighbour.session.stalled(now_ns):
                 self.gone(hub, "it does not tell what it has got")
             elif not neighbour.connected:
                 if neighbour.dial_due(now_ns):
@@ -508,7 +508,7 @@ class Concentrator:
             case Turn():
                 neighbour.turn(message)
             case Kept():
-                confirm(self, message)
+                confirm(self, message, hub)
             case Farewell():
                 neighbour.leaving = True
             case _:

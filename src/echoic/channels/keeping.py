@@ -195,15 +195,17 @@ def settle_journals(member: Member, journals: Mapping[str, bool]) -> None:
             keep_for(member, SinkHub("", journal=journal))
 
 
-def confirm(core: "Concentrator", message: Kept) -> None:
-    """Learn that events are on a recorder's disk, or that it cannot go on."""
+def confirm(core: "Concentrator", message: Kept, hub: str) -> None:
+    """Learn from a hub that events are on its disk, or that it cannot go on, if it is the recorder of this journal."""
     member = core.members.get(message.channel)
-    for keeping in member.keepings if member is not None else ():
+    target = member.fanout.targets.get(hub) if member is not None else None
+    if member is None or target is None or target.sink.journal != message.journal:
+        return  # nobody else may have events forgotten; a recorder that begins will say it again
+    for keeping in member.keepings:
         if keeping.journal == message.journal:
             keeping.confirm(message.positions)
             keeping.trouble = message.trouble
-    if member is not None:
-        retire(core, member)
+    retire(core, member)
 
 
 def retire(core: "Concentrator", member: Member) -> None:

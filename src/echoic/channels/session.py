@@ -25,6 +25,7 @@ __all__ = ["Session", "SessionStatistics"]
 
 UNTOLD_BYTES_MAX: Final = 64 * 1024 * 1024
 OVERRUN: Final = 4
+STALLED_NS: Final = 3_000_000_000
 TELL_FRAMES: Final = 64  # tell the peer after so many frames ...
 TELL_BYTES: Final = 1024 * 1024  # ... or so many bytes
 
@@ -51,6 +52,8 @@ class Session:
         "_resent",
         "_sent",
         "_told",
+        "_told_before",
+        "_told_ns",
         "_untold",
         "id",
         "outbox",
@@ -66,6 +69,7 @@ class Session:
         self.untold_bytes = self.received = 0
         self._untold: deque[bytes] = deque()
         self._sent = self._told = self._resent = 0
+        self._told_before = self._told_ns = 0
         self._received_since = self._received_bytes_since = 0
 
     @property
@@ -78,10 +82,15 @@ class Session:
         """How many frames the peer has told it got."""
         return self._told
 
-    @property
-    def overrun(self) -> bool:
-        """Whether so much is untold, answers to the peer's own requests among it, that it is best given up."""
-        return self.untold_bytes > OVERRUN * self.untold_bytes_max
+    def stalled(self, now_ns: int) -> bool:
+        """Whether far too much is untold, and the peer, which has told nothing for a while, is best given up.
+
+        Answers to the peer's own requests may be among it, and what a recorder lacks that begins anew: much, which a
+        slow link takes a while for.
+        """
+        if self.untold_bytes <= OVERRUN * self.untold_bytes_max or self._told != self._told_before:
+            self._told_before, self._told_ns = self._told, now_ns
+        return now_ns - self._told_ns > STALLED_NS
 
     def post(self, frame: bytes) -> None:
         """Number a frame and put it into the outbox."""

@@ -23,6 +23,8 @@ from echoic.wire import Batch
 __all__ = ["pub"]
 
 ARRIVAL_SECONDS: Final = 1.0
+CONFIRM_SECONDS: Final = 5.0
+FAILED: Final = 1
 
 
 @Parameter(name="*")
@@ -113,7 +115,11 @@ def pub(
             time.sleep(pace.keep)
         finally:
             publisher.stop()
+            left = publisher.unconfirmed(CONFIRM_SECONDS)
             _summarise(publisher, channel, told, as_json=as_json)
+    if left:
+        say(f"the recorder of '{channel}' has not confirmed {left} bytes of them: they may be lost")
+        sys.exit(FAILED)
 
 
 @dataclass(slots=True)

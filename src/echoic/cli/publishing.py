@@ -85,6 +85,13 @@ class Publisher:
         self._stopped.set()
         self._source.flush()
 
+    def unconfirmed(self, timeout: float) -> int:
+        """Wait until recorders have everything on their disks; return how many bytes they do not have in time."""
+        deadline = time.monotonic() + timeout
+        while (left := self._source.statistics().unconfirmed_bytes) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        return left
+
     def _derived(self) -> list[ChannelCounts]:
         """Return what goes through the channels that are derived from this one, directly or not, in this process."""
         report = self._hub.report(self._hub.address)

@@ -14,7 +14,7 @@ An event of nearly 16 MiB, the largest that a frame can carry, has no room for w
 read in the recorder's own hub only.
 
 Whoever asks may be anybody who is let in: nothing in a request is believed. Answers are bounded in bytes, those who
-wait in number and in time. One who takes no answers off his link is given up like anyone else (`Session.overrun`).
+wait in number and in time. One who takes no answers off his link is given up like anyone else (`Session.stalled`).
 """
 
 import logging
@@ -68,6 +68,7 @@ class Desk:
         self._ready: deque[Inquiry] = deque()
         self._marks: deque[Inquiry] = deque()
         self._waiting: list[Inquiry] = []
+        self._in_hand = 0  # how many requests the thread that reads has taken, and has yet to answer or let wait
         self._changed = threading.Condition()
         self._stirred = False
         self._closed = False
@@ -115,7 +116,7 @@ class Desk:
 
     def _asked(self) -> int:
         """Return how many requests have yet to be answered. The lock is held."""
-        return len(self._ready) + len(self._waiting) + len(self._marks)
+        return len(self._ready) + self._in_hand + len(self._waiting) + len(self._marks)
 
     def _start(self) -> None:
         """Begin to serve when the first request comes: most journals are only written. The lock is held."""
@@ -129,7 +130,11 @@ class Desk:
     def _serve_readers(self) -> None:
         while (due := self._due()) is not None:
             for inquiry in due:
-                self._attend(inquiry)
+                answered = self._attend(inquiry)
+                with self._changed:
+                    self._in_hand -= 1
+                    if not answered:
+                        self._waiting.append(inquiry)
         with self._changed:
             left = [*self._ready, *self._waiting]
             self._ready.clear()
@@ -171,10 +176,11 @@ class Desk:
             ripe = isinstance(inquiry.message, Fetch) and _place(inquiry.message, heads) is not None
             (due if ripe or inquiry.deadline_ns <= now_ns else waiting).append(inquiry)
         self._waiting = waiting
+        self._in_hand = len(due)
         return due
 
-    def _attend(self, inquiry: Inquiry) -> None:
-        """Answer a request, or let it wait."""
+    def _attend(self, inquiry: Inquiry) -> bool:
+        """Answer a request, unless it has to wait; tell whether it was answered."""
         message = inquiry.message
         reply: Message | None
         try:
@@ -190,11 +196,9 @@ class Desk:
             reply = Refused(
                 JournalError.__name__, f"the request could not be answered: {type(error).__name__}: {error}"
             )
-        if reply is None:
-            with self._changed:
-                self._waiting.append(inquiry)
-        else:
+        if reply is not None:
             self._reply(inquiry.answer, reply)
+        return reply is not None
 
     def _mark(self, message: Mark) -> Marked:
         """Keep how far a sink is, or tell it.

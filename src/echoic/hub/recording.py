@@ -123,8 +123,8 @@ class Recording:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be kept for the moment; "" if all is well."""
-        return self._trouble
+        """Why nothing can be kept for the moment, or something is not as it should be; "" if all is well."""
+        return self._trouble or self._writer.trouble
 
     @property
     def closed(self) -> bool:
@@ -304,12 +304,17 @@ class Recording:
         self._ends.switchboard.do(tell)
 
     def _settle(self) -> bool:
-        """Make the mark of the last commit as safe as what it marks."""
+        """Make the mark of the last commit as safe as what it marks; tell whether it is."""
         try:
-            self._writer.settle(time.time_ns())
+            if self._writer.failed:
+                self._reopen()
+            settled = self._writer.settle(time.time_ns())
         except JournalError as error:
-            log.warning("the journal of %s cannot be settled: %s", self.channel, error)
-        return True
+            self._suffer(error, [])
+            self._stopping.wait(RETRY_SECONDS)
+            return False
+        self._trouble = ""
+        return settled
 
     def _finish(self) -> None:
         try:

@@ -237,7 +237,7 @@ class Switchboard:
     def _makes_room_itself(self, member: Member) -> bool:
         """Whether waiting for room would be for ever: this thread is in a handler of the link by which it is granted.
 
-        Such events pass, as messages do; a peer that does not take them in the end is given up (`Session.overrun`).
+        Such events pass, as messages do; a peer that does not take them in the end is given up (`Session.stalled`).
         """
         for hub, target in member.fanout.targets.items():
             link = self._links.get(hub)
