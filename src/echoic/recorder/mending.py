@@ -90,7 +90,8 @@ def _mend(catalog: Catalog, partition: int, sequence: int, journal: bytes, file:
     found = scan(data, header, path, last=True)
     damage = [flaw for flaw in found.flaws if flaw.kind == "damage"]
     if damage:
-        raise JournalError(f"the journal is damaged ({len(damage)} flaws), `echoic journal recover` keeps the rest: {damage[0]}")
+        told = f"the journal is damaged ({len(damage)} flaws), `echoic journal recover` keeps the rest"
+        raise JournalError(f"{told}: {damage[0]}")
     mended = _read(found, data, file, notes)
     if found.end < len(data):
         aside = save_aside(catalog, f"{catalog.stem(partition, sequence)}.{found.end}", ".torn", data[found.end :])
