@@ -132,6 +132,20 @@ def test_the_fast_function_and_the_writer_make_the_same_bytes(data: st.DataObjec
     same_bytes(format, events)
 
 
+@pytest.mark.parametrize("places", [(0, 8, 9), (9, 8, 0), (1, 0, 9), (9, 0, 1)])
+def test_blocks_stand_in_the_order_of_the_fields_wherever_these_lie(places: tuple[int, int, int]) -> None:
+    kinds = ((Kind.STRING, 8), (Kind.BOOL, 1), (Kind.STRING, 8))
+    fields = [Field(name, kind, size, at) for name, (kind, size), at in zip("abc", kinds, places, strict=True)]
+    format = Format("a", tuple(fields), byte_order="little", alignment=1, size=17)
+    event = {"a": "first", "b": True, "c": "second"}
+    made = {
+        joined(Batch.of([each], format).buffers()) for each in (event, as_namespace(event), to_object(event, format))
+    }
+    assert len(made) == 1
+    record = made.pop()
+    assert record.index(b"first\0") < record.index(b"second\0")
+
+
 @thorough(100)
 @given(st.data())
 def test_objects_namespaces_and_mappings_make_the_same_bytes(data: st.DataObject) -> None:

@@ -209,10 +209,11 @@ def _compile(
     """Write the loop for records with text: blocks first, since the slots must know where they lie."""
     names = "".join(f"g{offset}{' ' if single else ', '}" for offset, _, _ in leaves)
     text = _TextBlocks(round_up(format.size))
+    slots = {offset: text.add(offset, field) for offset, _, field in leaves if field.text}  # in the fields' order
     packed, arrays = [], {}
     for offset, _, field in sorted(leaves, key=_offset):
         if field.text:
-            packed.append(text.add(offset, field))
+            packed.append(slots[offset])
         elif field.dimensions and field.kind is not Kind.CHAR:
             arrays[f"a{offset}"] = _array_of(element_dtype(field, format), field.fixed_dimensions)
             packed.append(f"a{offset}(g{offset})")
