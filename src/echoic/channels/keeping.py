@@ -107,13 +107,18 @@ class Keeping:
             yield from runs
 
 
+def keeping_of(member: Member, journal: str) -> Keeping | None:
+    """Return what a journal has yet to confirm of a channel's events, None if nothing is kept for it."""
+    return next((keeping for keeping in member.keepings if keeping.journal == journal), None)
+
+
 def keep_for(member: Member, sink: SinkHub) -> None:
     """Keep a channel's events from here on for the journal of a sink, if it has one.
 
     Raises:
         LimitExceededError: They are kept for too many already.
     """
-    if sink.journal and all(keeping.journal != sink.journal for keeping in member.keepings):
+    if sink.journal and keeping_of(member, sink.journal) is None:
         if len(member.keepings) >= JOURNALS_MAX:
             raise LimitExceededError(f"events are kept for {JOURNALS_MAX} journals already, which is the limit")
         member.keepings = (*member.keepings, Keeping(sink.journal))
@@ -149,11 +154,11 @@ def take_over(member: Member, journal: str) -> list[tuple[Run, Batch]]:
     """Keep no more for a journal that is recorded here by now; return what it has yet to confirm."""
     registry, reader = Registry(), FrameReader()
     found: list[tuple[Run, Batch]] = []
-    for keeping in member.keepings:
-        for run, format in keeping.pending() if keeping.journal == journal else ():
-            registry.add(format)
-            frames = reader.receive(run.frame)
-            found.extend((run, parse_batch(frame.payload[EVENT_HEADER.size :], registry)) for frame in frames)
+    kept = keeping_of(member, journal)
+    for run, format in kept.pending() if kept is not None else ():
+        registry.add(format)
+        frames = reader.receive(run.frame)
+        found.extend((run, parse_batch(frame.payload[EVENT_HEADER.size :], registry)) for frame in frames)
     let_go(member, journal)
     return found
 
@@ -165,25 +170,26 @@ def recorder_name(journal: str) -> str:
 
 def starts_of(member: Member, journal: str) -> dict[int, int]:
     """Return where sources go on for a journal: with what is not confirmed, else with their next event."""
-    kept = next((keeping for keeping in member.keepings if keeping.journal == journal), None)
+    kept = keeping_of(member, journal)
     return member.sources | (kept.starts() if kept is not None else {})
 
 
 def resumed(member: Member, sink: SinkHub, bind: Bind) -> Bind:
     """Return what to tell a recorder that begins: sources go on with what is not confirmed."""
-    kept = next((keeping for keeping in member.keepings if keeping.journal == sink.journal), None)
+    kept = keeping_of(member, sink.journal)
     starts = kept.starts() if kept is not None else {}
     return msgspec.structs.replace(bind, positions=bind.positions | starts, since=bind.since | starts)
 
 
 def resend(core: "Concentrator", member: Member, hub: str, sink: SinkHub) -> None:
     """Send a recorder that begins what is not confirmed."""
-    target = member.fanout.targets.get(hub)
-    for keeping in member.keepings if target is not None and sink.journal else ():
-        for run, format in keeping.pending() if keeping.journal == sink.journal else ():
-            core.announce((hub,), format)
-            core.send(hub, run.frame)
-            target.credit -= len(run.frame)  # type: ignore[union-attr] # it was looked at
+    target, kept = member.fanout.targets.get(hub), keeping_of(member, sink.journal)
+    if target is None or kept is None:
+        return
+    for run, format in kept.pending():
+        core.announce((hub,), format)
+        core.send(hub, run.frame)
+        target.credit -= len(run.frame)
 
 
 def settle_journals(member: Member, journals: Mapping[str, bool]) -> None:
@@ -201,10 +207,10 @@ def confirm(core: "Concentrator", message: Kept, hub: str) -> None:
     target = member.fanout.targets.get(hub) if member is not None else None
     if member is None or target is None or target.sink.journal != message.journal:
         return  # nobody else may have events forgotten; a recorder that begins will say it again
-    for keeping in member.keepings:
-        if keeping.journal == message.journal:
-            keeping.confirm(message.positions)
-            keeping.trouble = message.trouble
+    kept = keeping_of(member, message.journal)
+    if kept is not None:
+        kept.confirm(message.positions)
+        kept.trouble = message.trouble
     retire(core, member)
 
 

@@ -163,6 +163,11 @@ class Member:
         """Whether there are sinks here for the events of sources here."""
         return self.sink is not None and not self.withheld
 
+    @property
+    def unconfirmed_bytes(self) -> int:
+        """How much no recorder has confirmed of the events of sources here."""
+        return sum(keeping.bytes_kept for keeping in self.keepings)
+
     def place(self, placed: Placed) -> None:
         """Note where the events of a source of another hub are derived, from a certain one on."""
         known = self._placed = self._placed or {}

@@ -461,8 +461,7 @@ class Hub:
 
     def _unconfirmed_bytes(self) -> int:
         """Return how much no recorder has confirmed of what was submitted here."""
-        members = [ends.member for ends in self._endpoints.values()]
-        return sum(keeping.bytes_kept for member in members for keeping in member.keepings)
+        return sum(ends.member.unconfirmed_bytes for ends in self._endpoints.values())
 
     def _check_open(self) -> None:
         if self._closed:

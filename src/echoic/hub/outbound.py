@@ -246,8 +246,7 @@ class Source:
     def statistics(self) -> SourceStatistics:
         """Return the counts so far."""
         gathered = len(self._run)
-        unconfirmed = sum(keeping.bytes_kept for keeping in self._member.keepings)
-        return SourceStatistics(self.position, self._batches, gathered, unconfirmed)
+        return SourceStatistics(self.position, self._batches, gathered, self._member.unconfirmed_bytes)
 
     @property
     def trouble(self) -> str:

@@ -317,7 +317,7 @@ class RecordingSystem:
             check(end >= source.confirmed, f"{source.confirmed} were confirmed to {who}, the journal ends with {end}")
             if source.hub.alive:
                 check(end == source.submitted, f"{who} has submitted {source.submitted}, the journal ends with {end}")
-                kept = sum(keeping.bytes_kept for keeping in source.member.keepings)
+                kept = source.member.unconfirmed_bytes
                 check(kept == 0, f"for {who} {kept} bytes are still kept")
             recorded += len(numbers)
         submitted = sum(source.submitted for source in self.sources)
