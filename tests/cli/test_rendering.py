@@ -14,9 +14,9 @@ from echoic.cli.declaring import declared_type
 from echoic.cli.rendering import Renderer, as_blocks, as_csv, as_json
 from echoic.cli.screen import json_text, printable, quoted
 from echoic.cli.tables import table_lines
-from echoic.cli.values import fit_event, parse_words
 from echoic.errors import FormatError
 from echoic.formats import Format
+from echoic.formats.text_values import fit_event, parse_words
 from echoic.testing.samples import Everything, Trade, sample_events
 from echoic.wire import Batch
 

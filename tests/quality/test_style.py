@@ -310,6 +310,7 @@ CLEAN = {
     "src/echoic/recorder/__init__.py": '"""Edge: touches files."""\n',
     "src/echoic/hub/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/aio.py": '"""For asyncio."""\n',
+    "src/echoic/spark/__init__.py": '"""Edge: touches Spark."""\n',
     "src/echoic/testing/__init__.py": '"""Edge: touches nothing."""\n',
     "src/echoic/cli/__init__.py": '"""Edge: touches the terminal."""\n',
     "requirements/base.txt": "numpy==2.0.0 \\\n    --hash=sha256:00\n    # via echoic\n",

@@ -1,50 +1,26 @@
 r"""Event types on the command line: the name of a class, or a declaration in one word.
 
-    echoic.testing.samples:Trade                             MODULE:CLASS, modules in the current folder are found
-    Trade{symbol: str, price: float, volume: int = 0}        a declaration
-    Field{n: int, wind: float32[n], at: Point{x: float, y: float}}
-
-A declaration has the spelling in which `echoic type` shows types, and Python's words for the commonest ones:
-
-    record  := NAME "{" field ("," field)* "}"
-    field   := NAME ":" (NAME | record) "?"? ("[" (NUMBER | NAME)? "]")* ("=" value)?
+echoic.testing.samples:Trade                             MODULE:CLASS, modules in the current folder are found
+Trade{symbol: str, price: float, volume: int = 0}        a declaration, as in `echoic.formats.from_text`
 """
 
 import re
 import sys
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from echoic.cli.values import Reader, fit
-from echoic.errors import EncodeError, FormatError
-from echoic.formats import MISSING, NATIVE, Field, Format, Kind
+from echoic.errors import FormatError
+from echoic.formats import format_of_text, is_text_of_type
 
 __all__ = ["declared_type", "find_class", "is_declaration"]
 
 CLASS: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*\Z", re.ASCII)
-RECORD: Final = re.compile(r"\s*[A-Za-z_]\w*\s*\{", re.ASCII)
-WORD: Final = re.compile(r"\w+", re.ASCII)
-NESTING_MAX: Final = 16
-SLOT_BYTES: Final = NATIVE.slots.size
-SCALARS: Final[dict[str, tuple[Kind, int]]] = {
-    **{f"int{8 * size}": (Kind.INT, size) for size in (1, 2, 4, 8)},
-    **{f"uint{8 * size}": (Kind.UINT, size) for size in (1, 2, 4, 8)},
-    **{f"float{8 * size}": (Kind.FLOAT, size) for size in (4, 8)},
-    "int": (Kind.INT, 8),
-    "float": (Kind.FLOAT, 8),
-    "bool": (Kind.BOOL, 1),
-    "char": (Kind.CHAR, 1),
-    "str": (Kind.STRING, SLOT_BYTES),
-    "string": (Kind.STRING, SLOT_BYTES),
-    "bytes": (Kind.BYTES, SLOT_BYTES),
-}
 
 
 def is_declaration(word: str) -> bool:
     """Tell whether a word names or declares a type, and is not a value."""
-    return bool(CLASS.match(word) or RECORD.match(word))
+    return bool(CLASS.match(word)) or is_text_of_type(word)
 
 
 def declared_type(word: str) -> object:
@@ -53,13 +29,7 @@ def declared_type(word: str) -> object:
     Raises:
         FormatError: It does neither, or cannot be an event type.
     """
-    if not RECORD.match(word):
-        return find_class(word)
-    reader = Reader(word)
-    format = _record(reader, 1)
-    if not reader.at_end():
-        raise FormatError(reader.complaint("the end of the declaration"))
-    return format
+    return format_of_text(word) if is_text_of_type(word) else find_class(word)
 
 
 def find_class(declared: str) -> object:
@@ -81,58 +51,3 @@ def find_class(declared: str) -> object:
             raise FormatError(f"`{module}` has no `{name}`")
         found = getattr(found, part)
     return found
-
-
-def _record(reader: Reader, depth: int) -> Format:
-    if depth > NESTING_MAX:
-        raise FormatError(f"records are nested more than {NESTING_MAX} deep - at character {reader.at + 1}")
-    name = _name(reader, "the name of a type")
-    _expect(reader, "{")
-    fields = [_field(reader, depth)]
-    while reader.take(","):
-        fields.append(_field(reader, depth))
-    _expect(reader, "}")
-    return Format.place(name, fields, NATIVE)
-
-
-def _field(reader: Reader, depth: int) -> Field:
-    name = _name(reader, "the name of a field")
-    _expect(reader, ":")
-    field = _element(reader, name, depth)
-    optional = reader.take("?")
-    dimensions: list[int | str] = []
-    while reader.take("["):
-        size = reader.match(WORD) or ""
-        dimensions.append(int(size) if size.isdigit() else size)
-        _expect(reader, "]")
-    field = replace(field, optional=optional, dimensions=tuple(dimensions))
-    if not reader.take("="):
-        return field
-    try:
-        default = fit(reader.value(), field, name)
-    except EncodeError as error:
-        raise FormatError(f"the default does not fit: {error}") from error
-    return replace(field, default=() if default == [] else default)  # type: ignore[arg-type] # checked by Format
-
-
-def _element(reader: Reader, name: str, depth: int) -> Field:
-    if reader.looking_at(RECORD):
-        record = _record(reader, depth + 1)
-        return Field(name, Kind.RECORD, record.size, record=record, default=MISSING)
-    word = _name(reader, "the type of a field")
-    if word not in SCALARS:
-        raise FormatError(f"no type is called `{word}`; known are {', '.join(SCALARS)} - at `{name}`")
-    kind, size = SCALARS[word]
-    return Field(name, kind, size)
-
-
-def _name(reader: Reader, what: str) -> str:
-    word = reader.match(WORD)
-    if not word:
-        raise FormatError(reader.complaint(what))
-    return word
-
-
-def _expect(reader: Reader, mark: str) -> None:
-    if not reader.take(mark):
-        raise FormatError(reader.complaint(f"`{mark}`"))

@@ -7,10 +7,10 @@ from echoic.cli.meeting import visit
 from echoic.cli.rendering import as_json as rendered_json
 from echoic.cli.rendering import as_lines
 from echoic.cli.screen import json_text, say
-from echoic.cli.values import fit, parse_words
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.errors import EncodeError
 from echoic.formats import Format
+from echoic.formats.text_values import fit, parse_words
 from echoic.wire import Batch
 
 __all__ = ["param"]

@@ -14,10 +14,10 @@ from echoic.cli.meeting import attend
 from echoic.cli.publishing import Publisher
 from echoic.cli.rendering import as_blocks
 from echoic.cli.screen import json_text, say
-from echoic.cli.values import fit_event, parse_json, parse_words
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where
 from echoic.errors import EchoicError, EncodeError, LocalError
 from echoic.formats import Format
+from echoic.formats.text_values import fit_event, parse_json, parse_words
 from echoic.wire import Batch
 
 __all__ = ["pub"]

@@ -18,10 +18,10 @@ from cyclopts import Parameter
 
 from echoic.channels import Step
 from echoic.cli.declaring import declared_type
-from echoic.cli.values import Bare, fit, parse_words
 from echoic.ecode import Program, Signature, Spelling, check, parameter_format
 from echoic.errors import FormatError, LocalError
 from echoic.formats import NATIVE, Field, Format
+from echoic.formats.text_values import Bare, fit, parse_words
 from echoic.wire import Batch
 
 __all__ = ["AROUND", "Around", "Code", "decoded_block", "read_code"]

@@ -9,6 +9,7 @@ from echoic.formats.fields import MISSING, Enumeration, Field, Kind, Slots
 from echoic.formats.format import Format, reads_types
 from echoic.formats.from_arrow import format_of_schema
 from echoic.formats.from_classes import bind, event
+from echoic.formats.from_text import format_of_text, is_text_of_type
 from echoic.formats.matching import (
     Matching,
     block_alignment,
@@ -79,10 +80,12 @@ __all__ = [
     "float32",
     "float64",
     "format_of_schema",
+    "format_of_text",
     "int8",
     "int16",
     "int32",
     "int64",
+    "is_text_of_type",
     "match",
     "mismatches",
     "number_letters",

@@ -1,4 +1,4 @@
-"""Events on the command line: JSON, or the same with fewer quotes, fitted to the type they are for.
+"""Events as text: JSON, or the same with fewer quotes, fitted to the type they are for.
 
     {"symbol": "IBM", "price": 75.5}          JSON
     {symbol: IBM, price: 75.5}                without quotes, as in YAML's flow style
@@ -17,9 +17,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.cli.screen import quoted
 from echoic.errors import EncodeError
-from echoic.formats import MISSING, Field, Format, Kind
+from echoic.formats.checks import shown
+from echoic.formats.fields import MISSING, Field, Kind
+from echoic.formats.format import Format
 
 __all__ = ["Bare", "Reader", "fit", "fit_event", "parse_json", "parse_words"]
 
@@ -95,7 +96,7 @@ class Reader:
     def complaint(self, expected: str) -> str:
         """Return what to say when something else comes next."""
         rest = self.text[self.at : self.at + SHOWN_CHARACTERS]
-        return f"expected {expected}, got {quoted(rest) if rest else 'the end'} - at character {self.at + 1}"
+        return f"expected {expected}, got {_quoted(rest) if rest else 'the end'} - at character {self.at + 1}"
 
     def _mapping(self, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -146,7 +147,7 @@ def parse_words(words: Sequence[str]) -> object:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not KEY.fullmatch(name):
-            raise EncodeError(f"expected {{field: value, ...}} or field=value, got {quoted(word[:SHOWN_CHARACTERS])}")
+            raise EncodeError(f"expected {{field: value, ...}} or field=value, got {_quoted(word[:SHOWN_CHARACTERS])}")
         if name in found:
             raise EncodeError(f"field `{name}` is given twice")
         found[name] = _whole(text) if text.lstrip()[:1] in ("[", "{", '"', "'") else Bare(text)
@@ -284,7 +285,7 @@ def _misfit(value: object, field: Field, path: str) -> EncodeError:
 
 
 def _shown(value: object) -> str:
-    text = quoted(value) if isinstance(value, str) else repr(value)
+    text = _quoted(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
 
 
@@ -309,3 +310,7 @@ def _unescaped(text: str) -> str:
         return str(json.loads(text, strict=False))
     except ValueError as error:
         raise EncodeError(f"a quoted text is malformed: {error} - at {text[:SHOWN_CHARACTERS]}") from error
+
+
+def _quoted(text: str) -> str:
+    return f'"{shown(text)}"'

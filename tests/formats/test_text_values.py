@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.cli.declaring import declared_type, is_declaration
-from echoic.cli.values import fit_event, parse_json, parse_words
 from echoic.errors import EchoicError, EncodeError, FormatError
 from echoic.formats import Format
+from echoic.formats.text_values import fit_event, parse_json, parse_words
 from echoic.testing.samples import Trade
 from echoic.wire import Batch
 
