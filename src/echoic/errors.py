@@ -14,7 +14,8 @@ error is mended in this program's source, a remote one by refusing or leaving th
     │   ├── ChannelExistsError        the name is taken
     │   ├── ChannelNotFoundError      nobody knows this channel
     │   ├── ClosedError               the hub, channel, source or sink was closed
-    │   └── InsecureError             this would listen to strangers in the clear
+    │   ├── InsecureError             this would listen to strangers in the clear
+    │   └── PipelineError             a data pipeline, its tables, or the Spark and Java below it are not in order
     └── RemoteError                   a peer (or a file) broke a rule
         ├── MalformedFrameError       the stream is not made of frames
         ├── MalformedFormatError      a descriptor does not describe a type
@@ -52,6 +53,7 @@ __all__ = [
     "MalformedFormatError",
     "MalformedFrameError",
     "ModulatorError",
+    "PipelineError",
     "ProtocolVersionError",
     "RefusedError",
     "RemoteError",
@@ -113,6 +115,10 @@ class ClosedError(LocalError):
 
 class InsecureError(LocalError):
     """This would listen to strangers in the clear."""
+
+
+class PipelineError(LocalError):
+    """A data pipeline, its settings, its tables, or the Spark and Java that it runs on are not as they must be."""
 
 
 class RemoteError(EchoicError):
