@@ -1,5 +1,10 @@
-"""Terminals to type commands into: real processes, whose output is read as it comes."""
+"""Terminals to type commands into: real processes, whose output is read as it comes.
 
+`type_here` runs a command that ends by itself in the process of the test. It is for verbs that touch nothing but files:
+a process of its own, and with it half a second, buys nothing there.
+"""
+
+import io
 import os
 import random
 import signal
@@ -9,9 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
-PATIENCE_SECONDS = 45.0
+from echoic.cli import main
+
+PATIENCE_SECONDS = 120.0
 POLL_SECONDS = 0.02
 PROGRAM = [sys.executable, "-c", "from echoic.cli import main; main()"]
 TRADE = "Trade{symbol: str, price: float, volume: int = 0}"
@@ -35,6 +42,27 @@ def poll(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
         time.sleep(POLL_SECONDS)
+
+
+def type_here(*words: str) -> tuple[int, str, str]:
+    """Run a command in this process, and return its exit code, stdout and stderr."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    code, arguments, terminating = 0, sys.argv, signal.getsignal(signal.SIGTERM)
+    sys.argv = ["echoic", *words]
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        sys.argv = arguments
+        signal.signal(signal.SIGTERM, terminating)
+    return code, written(out), written(err)
+
+
+def written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 class Terminal:

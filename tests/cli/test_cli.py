@@ -22,14 +22,6 @@ def test_version_is_answered_without_importing_the_product() -> None:
     assert done.stdout.splitlines() == ["0.1.0", "[]"]
 
 
-def test_the_demo_shows_a_type_its_layout_and_a_foreign_record_decoded() -> None:
-    shown = echoic("demo").stdout
-    assert "symbol     string  -> variable part" in shown
-    assert "0000002800000003 4052e00000000000" in shown
-    assert "Trade(symbol='IBM', price=75.5, volume=100, venue=0, side=1, note=None)" in shown
-    assert "equal to what was sent: True" in shown
-
-
 def test_help_names_the_verbs() -> None:
     shown = echoic("--help").stdout
     assert all(verb in shown for verb in ("demo", "layout", "fuzz"))

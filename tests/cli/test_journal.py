@@ -1,8 +1,6 @@
 """`echoic journal`, as those type it who look at what was recorded."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 import echoic
 from echoic.recorder import Disk, JournalOptions, JournalWriter
 from echoic.wire import Batch
-from tests.cli.terminals import PROGRAM, Terminal
+from tests.cli.terminals import Terminal, type_here
 
 pytestmark = pytest.mark.system
 
@@ -51,21 +49,13 @@ class Shell:
         self.folder = folder
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [*PROGRAM, "journal", *words],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            cwd=self.folder,
-            env={**os.environ, "COLUMNS": "200"},
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
+        return type_here("journal", *words)
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
     record(tmp_path / "journals")
     return Shell(tmp_path)
 

@@ -1,13 +1,11 @@
 """`echoic keys`, as authors and operators type it."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminals import PROGRAM
+from tests.cli.terminals import type_here
 
 pytestmark = pytest.mark.system
 
@@ -21,16 +19,13 @@ class Keys:
         self.home = home
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        environment = {**os.environ, "ECHOIC_HOME": str(self.home), "COLUMNS": "200"}
-        done = subprocess.run(
-            [*PROGRAM, "keys", *words], capture_output=True, text=True, timeout=120, check=False, env=environment
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
+        return type_here("keys", *words)
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Keys:
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
     return Keys(tmp_path / "home")
 
 

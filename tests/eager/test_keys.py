@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given
@@ -25,7 +26,8 @@ from echoic.eager.keys import (
 )
 from echoic.errors import InsecureError, LocalError, RefusedError
 
-ALICE, BOB = SigningKey.generate(), SigningKey.generate()
+# The same keys in every process that collects these tests: some are in their names.
+ALICE, BOB = (SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in (1, 2))
 X25519 = X25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 

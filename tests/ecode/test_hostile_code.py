@@ -20,13 +20,13 @@ REPORT_BYTES_MAX = 50_000
 
 def attempt(source: str, signature: Signature = TRANSFORM) -> Program | ECodeError:
     """Check a program in bounded time with a bounded report."""
-    started = time.perf_counter()
+    started = time.process_time()  # of a processor: what else the machine does is not the program's doing
     found: Program | ECodeError
     try:
         found = check(source, signature)
     except ECodeError as error:
         found = error
-    assert time.perf_counter() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX
     if isinstance(found, ECodeError):
         assert 1 <= len(found.problems) <= PROBLEMS_MAX
         assert len(set(found.problems)) == len(found.problems)

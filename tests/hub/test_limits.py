@@ -108,7 +108,7 @@ def test_4096_channels_share_one_link(start_hub: StartHub) -> None:
     started = time.monotonic()
     there.close()
     here.close()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 40
 
 
 def descriptors() -> int:

@@ -195,7 +195,7 @@ def test_a_hub_drains_when_it_is_closed(start_hub: StartHub, any_link: str) -> N
             source.submit(Tick(1, number))
         started = time.monotonic()
         here.close()
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 30
         seen.has(count)
         assert seen.numbers == list(range(count))
         there.close()

@@ -15,7 +15,7 @@ from echoic.testing.kill_roles import Tick, ticks
 from echoic.wire import Batch
 from tests.conftest import StartHub
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 90.0
 BRIEF_SECONDS = 0.2
 
 

@@ -255,7 +255,7 @@ def test_a_listener_survives_a_lack_of_file_descriptors(elsewhere: Listener) -> 
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert refused == [None] * 3
-    assert 0.1 < time.monotonic() - began < 2  # neither spinning nor stuck
+    assert 0.1 < time.monotonic() - began < 20  # neither spinning nor stuck
     accepted = elsewhere.accept(1000)
     assert accepted is not None
     accepted.close()

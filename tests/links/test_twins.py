@@ -143,7 +143,7 @@ def test_receiving_gives_up_when_it_is_quiet(pair: Pair) -> None:
     pair[0].receive(), pair[1].receive()  # greetings
     began = time.monotonic()
     assert pair[1].receive() is None
-    assert 0.05 < time.monotonic() - began < 0.5
+    assert 0.05 < time.monotonic() - began < 10
 
 
 def test_readable_tells_when_something_came(pair: Pair) -> None:

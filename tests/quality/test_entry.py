@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("sh", "bash", "cat", "cksum", "cp", "dirname", "env", "mkdir", "mktemp", "rm", "sleep")
 PROGRAMS = {"gcc": "the C compiler gcc", "bwrap": "bubblewrap"}
 """What the tests need of the machine, and what it is called when it is missing."""
-WAIT_SECONDS_MAX = 20
+LEVELS = ("base", "spark", "dev", "bench")
+ALL_TESTS = "ran python -m pytest -n 3 --dist loadgroup in"
+WAIT_SECONDS_MAX = 60
 
 STAND_IN = """\
 #!/bin/sh
@@ -29,7 +31,7 @@ case "$*" in
     *"import sys, venv, ensurepip"*) ;;
     *"import sys; print"*) echo "${PYTHON_VERSION:-3.11}" ;;
     --version) echo "Python 3.11.0" ;;
-    *) echo "ran ${0##*/} $* in $PWD with PYTHONPATH=${PYTHONPATH-}" ;;
+    *) echo "ran ${0##*/} $* in $PWD with PYTHONPATH=${PYTHONPATH-} SPARK_HOME=${SPARK_HOME-}" ;;
 esac
 """
 
@@ -94,8 +96,11 @@ def checkout(tmp_path: Path) -> Checkout:
     root, tools = tmp_path / "a folder with spaces", tmp_path / "tools"
     (root / ".ci").mkdir(parents=True)
     (root / "requirements").mkdir()
-    for name in ("run", ".ci/run", "pyproject.toml", "requirements/base.txt", "requirements/dev.txt"):
+    for name in ("run", ".ci/run", "pyproject.toml", *(f"requirements/{level}.txt" for level in ("build", *LEVELS))):
         shutil.copy(ROOT / name, root / name)
+    (root / "benchmarks").mkdir()
+    for name in ("harness", "round_trip", "spark", "spark_reading"):
+        (root / "benchmarks" / f"{name}.py").touch()
     tools.mkdir()
     for tool in TOOLS:
         (tools / tool).symlink_to(shutil.which(tool) or tool)
@@ -126,14 +131,66 @@ def test_an_unknown_command_is_refused_on_stderr(checkout: Checkout) -> None:
     assert not checkout.pip_calls
 
 
-def test_the_first_call_installs_the_pins_by_hash_and_then_echoic(checkout: Checkout) -> None:
+def test_the_first_call_installs_what_builds_then_the_pins_by_hash_and_then_echoic(checkout: Checkout) -> None:
     done = checkout.run()
     assert done.stdout.startswith("ran echoic demo")
-    pins, package = checkout.pip_calls
-    assert "--require-hashes" in pins
-    assert pins.endswith("-r requirements/base.txt")
+    builders, pins, package = checkout.pip_calls
+    assert "--require-hashes --only-binary :all: -r" in builders
+    assert builders.endswith("-r requirements/build.txt")
+    assert "--require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation" in pins
+    assert pins.endswith("-r requirements/spark.txt")
     assert package.endswith("--no-deps --no-build-isolation --editable .")
     assert not checkout.locked
+
+
+@pytest.mark.parametrize(
+    ("words", "stamps"),
+    [
+        (("python",), {".base"}),
+        (("echoic",), {".base"}),
+        (("echoic", "watch", "pipeline"), {".base"}),
+        (("echoic", "pipeline", "run"), {".base", ".spark"}),
+        (("echoic", "demo"), {".base", ".spark"}),
+        (("demo",), {".base", ".spark"}),
+        ((), {".base", ".spark"}),
+        (("test",), {".base", ".spark", ".dev"}),
+        (("bench", "round_trip"), {".base", ".spark", ".bench"}),
+    ],
+    ids=" ".join,
+)
+def test_a_command_installs_what_it_needs_and_no_more(
+    checkout: Checkout, words: tuple[str, ...], stamps: set[str]
+) -> None:
+    assert checkout.run(*words).returncode == 0
+    assert checkout.stamps == stamps | {".package"}
+    calls = checkout.pip_calls
+    assert checkout.run(*words).stderr == ""
+    assert checkout.pip_calls == calls
+
+
+def test_spark_comes_to_an_environment_that_has_the_base(checkout: Checkout) -> None:
+    checkout.run("python")
+    before = len(checkout.pip_calls)
+    assert "anew" not in checkout.run("demo").stderr
+    builders, pins = checkout.pip_calls[before:]
+    assert builders.endswith("-r requirements/build.txt")
+    assert pins.endswith("-r requirements/spark.txt")
+
+
+@pytest.mark.parametrize("level", ["dev", "bench"])
+def test_changed_pins_of_spark_reach_an_environment_that_has_more(checkout: Checkout, level: str) -> None:
+    checkout.run(*{"dev": ["test"], "bench": ["bench", "spark"]}[level])
+    checkout.edit("requirements/spark.txt")
+    assert checkout.run("python").stderr == ""
+    assert "making .venv anew" in checkout.run("demo").stderr
+    assert checkout.stamps == {".base", ".spark", ".package"}
+
+
+def test_the_benchmarks_are_listed_without_the_parts_they_share(checkout: Checkout) -> None:
+    done = checkout.run("bench", "nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "run: name a benchmark, one of: round_trip spark\n"
+    assert not checkout.pip_calls
 
 
 def test_a_second_call_calls_no_pip_and_says_nothing_of_its_own(checkout: Checkout) -> None:
@@ -161,15 +218,21 @@ def test_the_command_line_stays_in_the_callers_folder_and_the_tests_run_at_the_r
 
 def test_the_ci_script_runs_the_tests(checkout: Checkout, tmp_path: Path) -> None:
     done = checkout.run(script=".ci/run", folder=tmp_path)
-    assert done.stdout.startswith(f"ran python -m pytest in {checkout.root} ")
+    assert done.stdout.startswith(f"{ALL_TESTS} {checkout.root} ")
+
+
+def test_all_tests_run_several_at_a_time_and_those_that_are_named_as_they_are_asked_for(checkout: Checkout) -> None:
+    assert checkout.run("test").stdout.startswith(ALL_TESTS)
+    for words in ("tests/wire", "-n 2 tests/wire", "-x"):
+        assert checkout.run("test", *words.split()).stdout.startswith(f"ran python -m pytest {words} in")
 
 
 def test_tests_add_their_packages_to_an_environment_that_has_the_base(checkout: Checkout) -> None:
     checkout.run()
     before = len(checkout.pip_calls)
     checkout.run("test")
-    (added,) = checkout.pip_calls[before:]
-    assert added.endswith("-r requirements/dev.txt")
+    assert checkout.pip_calls[-1].endswith("-r requirements/dev.txt")
+    assert not any("--editable" in call for call in checkout.pip_calls[before:])
 
 
 def test_an_environment_for_tests_serves_the_demo_too(checkout: Checkout) -> None:
@@ -222,11 +285,11 @@ def test_a_failed_install_leaves_no_stamp_and_the_next_call_tries_again(checkout
     assert not checkout.locked
     checkout.settings["PIP_STATUS"] = "0"
     assert checkout.run().returncode == 0
-    assert checkout.stamps == {".base", ".package"}
+    assert checkout.stamps == {".base", ".spark", ".package"}
 
 
 def test_an_interrupted_install_leaves_neither_stamp_nor_lock(checkout: Checkout) -> None:
-    checkout.settings["PIP_SECONDS"] = str(2 * WAIT_SECONDS_MAX)
+    checkout.settings["PIP_SECONDS"] = str(4 * WAIT_SECONDS_MAX)
     process = checkout.start()
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not checkout.pip_calls and time.monotonic() < deadline:
@@ -242,7 +305,7 @@ def test_two_calls_at_once_install_once(checkout: Checkout) -> None:
     checkout.settings["PIP_SECONDS"] = "0.5"
     both = [finish(process) for process in [checkout.start(), checkout.start()]]
     assert [done.returncode for done in both] == [0, 0]
-    assert len(checkout.pip_calls) == 2
+    assert len(checkout.pip_calls) == len(set(checkout.pip_calls)) == 3
     assert "waiting for another call" in both[0].stderr + both[1].stderr
 
 
@@ -296,5 +359,5 @@ def test_a_machine_without_a_program_and_apt_is_told_so_by_the_tests_alone(
 
 
 def test_the_callers_python_settings_do_not_reach_the_environment(checkout: Checkout) -> None:
-    checkout.settings["PYTHONPATH"] = "elsewhere"
-    assert checkout.run("python").stdout.endswith("with PYTHONPATH=\n")
+    checkout.settings |= {"PYTHONPATH": "elsewhere", "SPARK_HOME": "elsewhere"}
+    assert checkout.run("python").stdout.endswith("with PYTHONPATH= SPARK_HOME=\n")

@@ -37,6 +37,9 @@ EXECUTING = {
 # The folders in which a developer's machine keeps a checkout, when they start an absolute path.
 MACHINE_PATH = re.compile(r"(?<![\w.)}*>-])/(?:work|farm|root|home/\w+|Users/\w+)/")
 
+# Which requirement file contains which, pin for pin: whoever has the larger one has the smaller one too.
+CONTAINED = (("build", "base"), ("base", "spark"), ("spark", "dev"), ("spark", "bench"))
+
 Check = Callable[[Path], list[str]]
 
 
@@ -250,12 +253,20 @@ def pins(path: Path) -> dict[str, str]:
 
 def pin_faults(root: Path) -> list[str]:
     folder = root / "requirements"
-    base, dev = (pins(folder / name) for name in ("base.txt", "dev.txt"))
     found = [f"{path.name} names an address" for path in sorted(folder.iterdir()) if "http" in path.read_text("utf-8")]
-    for pin, hashes in [*base.items(), *dev.items()]:
-        if "==" not in pin or not hashes:
-            found.append(f"`{pin}` has no version or no hash")
-    return found + [f"`{pin}` is in base.txt but not in dev.txt" for pin in base if pin not in dev]
+    for path in sorted(folder.glob("*.txt")):
+        for pin, hashes in pins(path).items():
+            if "==" not in pin or not hashes:
+                found.append(f"`{pin}` of {path.name} has no version or no hash")
+    for part, whole in CONTAINED:
+        missing = versions(folder / f"{part}.txt") - versions(folder / f"{whole}.txt")
+        found += [f"`{version}` is in {part}.txt but not in {whole}.txt" for version in sorted(missing)]
+    return found
+
+
+def versions(path: Path) -> set[str]:
+    """Return the pins of a compiled requirement file as `name==version`; what else is in a file may widen a marker."""
+    return {pin.partition(";")[0].strip() for pin in pins(path)}
 
 
 @pytest.mark.parametrize("check", [lint_faults, format_faults, import_faults])
@@ -295,6 +306,8 @@ def test_every_requirement_is_pinned_by_hash_and_by_no_address() -> None:
     assert not (faults := pin_faults(ROOT)), "\n".join(faults)
 
 
+BUILD = "hatchling==1.33.0 --hash=sha256:00\n"
+NUMPY = "numpy==2.0.0 \\\n    --hash=sha256:00\n    # via echoic\n"
 CLEAN = {
     "pyproject.toml": (ROOT / "pyproject.toml").read_text("utf-8"),
     "src/echoic/__init__.py": '"""A sample."""\n\n__all__: list[str] = []\n',
@@ -313,8 +326,11 @@ CLEAN = {
     "src/echoic/spark/__init__.py": '"""Edge: touches Spark."""\n',
     "src/echoic/testing/__init__.py": '"""Edge: touches nothing."""\n',
     "src/echoic/cli/__init__.py": '"""Edge: touches the terminal."""\n',
-    "requirements/base.txt": "numpy==2.0.0 \\\n    --hash=sha256:00\n    # via echoic\n",
-    "requirements/dev.txt": "numpy==2.0.0 \\\n    --hash=sha256:00\nruff==1.0 \\\n    --hash=sha256:00\n",
+    "requirements/build.txt": BUILD,
+    "requirements/base.txt": BUILD + NUMPY,
+    "requirements/spark.txt": BUILD + NUMPY + "pyspark==4.3.0 \\\n    --hash=sha256:00\n",
+    "requirements/dev.txt": BUILD + NUMPY + "pyspark==4.3.0 --hash=sha256:00\nruff==1.0 \\\n    --hash=sha256:00\n",
+    "requirements/bench.txt": BUILD + NUMPY + "pyspark==4.3.0 ; python_version > '3' --hash=sha256:00\n",
 }
 
 FRAMES, INIT, WIRE = "src/echoic/wire/frames.py", "src/echoic/__init__.py", "src/echoic/wire/__init__.py"
@@ -354,10 +370,16 @@ FAULTS: list[tuple[Check, str, str]] = [
     (error_tree_faults, "src/echoic/errors.py", '"""E"""\n' + "class E(Exception): pass\n" * (ERROR_CLASSES_MAX + 1)),
     (machine_paths, "README.md", "See `" + "/".join(["", "work", "main"]) + "`.\n"),
     (machine_paths, "run", "cd " + "/".join(["", "home", "ada", "echoic"]) + "\n"),
-    (pin_faults, "requirements/base.txt", "numpy==2.0.0\n"),
-    (pin_faults, "requirements/base.txt", "numpy>=2.0.0 --hash=sha256:00\n"),
-    (pin_faults, "requirements/base.txt", "numpy==2.0.1 --hash=sha256:00\n"),
-    (pin_faults, "requirements/dev.txt", "--index-url https://example.test\nnumpy==2.0.0 --hash=sha256:00\n"),
+    (pin_faults, "requirements/base.txt", BUILD + "numpy==2.0.0\n"),
+    (pin_faults, "requirements/base.txt", BUILD + "numpy>=2.0.0 --hash=sha256:00\n"),
+    (pin_faults, "requirements/base.txt", BUILD + "numpy==2.0.1 --hash=sha256:00\n"),
+    (pin_faults, "requirements/base.txt", NUMPY),
+    (pin_faults, "requirements/build.txt", "hatchling==1.34.0 --hash=sha256:00\n"),
+    (pin_faults, "requirements/spark.txt", BUILD + NUMPY + "pyspark==4.3.1 --hash=sha256:00\n"),
+    (pin_faults, "requirements/spark.txt", BUILD + NUMPY + "pyspark==4.3.0\n"),
+    (pin_faults, "requirements/dev.txt", BUILD + NUMPY),
+    (pin_faults, "requirements/bench.txt", BUILD + NUMPY),
+    (pin_faults, "requirements/bench.txt", CLEAN["requirements/bench.txt"] + "--index-url https://example.test\n"),
 ]
 
 

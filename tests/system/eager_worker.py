@@ -15,8 +15,8 @@ from typing import Any
 import echoic
 from echoic.errors import EchoicError
 
-PAUSE_EVERY = 100
-PAUSE_SECONDS = 0.002
+PAUSE_EVERY = 50
+PAUSE_SECONDS = 0.01
 POOR_BYTES = 16
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["Process", "Start", "processes", "wait_until"]
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 120.0
 WORKER = Path(__file__).with_name("worker.py")
 
 Start = Callable[..., "Process"]

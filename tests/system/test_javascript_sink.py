@@ -21,7 +21,7 @@ from echoic.links import parse_address
 from tests.system.processes import wait_until
 
 SINK = Path(__file__).parents[2] / "examples" / "sink.mjs"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")]
 

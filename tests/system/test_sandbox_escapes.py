@@ -38,12 +38,13 @@ from tests.system.attacks import ATTACKS, AnswersTwice, GoesOnAfterItsAnswer, Ho
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.xdist_group("sandbox escapes"),  # they share an honest runner
     pytest.mark.skipif(not CONFINING, reason="needs bubblewrap, which `./run test` installs"),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 0.25
-LATE_SECONDS_MAX = 5.0  # for a machine that does other work; what is measured is printed
+LATE_SECONDS_MAX = 30.0  # for a machine that does other work; what is measured is printed
 LIMITS = Limits(seconds=LIMIT_SECONDS, memory_bytes=128 * 1024 * 1024, load_seconds=20, start_seconds=60)
 
 

@@ -34,6 +34,7 @@ fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from
 ecode: Final = cyclopts.App("ecode", help="Check the code of derived channels.")
 keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say whose run here.")
 journal: Final = cyclopts.App("journal", help="Look at what was recorded, mend it, take it elsewhere.")
+pipeline: Final = cyclopts.App("pipeline", help="Turn channels into tables and results into channels, on Spark.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
 
 app.command("echoic.cli.demo:demo")
@@ -44,6 +45,7 @@ app.command("echoic.cli.looking:show_type", name="type")
 app.command("echoic.cli.echo:echo")
 app.command("echoic.cli.pub:pub")
 app.command("echoic.cli.record:record")
+app.command("echoic.cli.intake:intake")
 app.command("echoic.cli.replay:replay")
 app.command("echoic.cli.derive:derive")
 app.command("echoic.cli.param:param")
@@ -69,6 +71,13 @@ journal.command("echoic.cli.journal:verify_journal", name="verify")
 journal.command("echoic.cli.journal:recover_journal", name="recover")
 journal.command("echoic.cli.exports:export_journal", name="export")
 journal.command("echoic.cli.exports:import_journal", name="import")
+app.command(pipeline)
+pipeline.command("echoic.cli.pipeline:run")
+pipeline.command("echoic.cli.pipeline:status")
+pipeline.command("echoic.cli.pipeline:stop")
+pipeline.command("echoic.cli.pipeline:check")
+pipeline.command("echoic.cli.pipeline:conf")
+pipeline.command("echoic.cli.pipeline:pack")
 app.command(names)
 names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
@@ -79,7 +88,7 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, journal, keys, names, fuzz):
+    for each in (app, ecode, journal, keys, pipeline, names, fuzz):
         each.resolved_commands()
 
 

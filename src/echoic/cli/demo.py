@@ -1,149 +1,244 @@
-"""`echoic demo`: the main job. It grows with the product; it shows what there is."""
+"""`echoic demo`: the main job, on this machine and bounded in time.
 
-import subprocess
-import sys
+    exchange, atmosphere ──> live channels ──> derived channels ──> desk
+                                   └──> journals ──> pipeline on Spark ──> tables, channel `ticker` ──> desk
+
+Spark takes some seconds to start, so that is done in a thread while the channels come up. What Spark does happens in
+that thread too: Ctrl-C reaches the main thread, which calls nothing of Java and can end everything in good order.
+
+When the channels have ended, the demo waits until all of it is in the tables, compares them with what was counted
+elsewhere (`demo_results`), draws them, and says what to try next with the folder it leaves behind.
+"""
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import threading
 import time
-from typing import Final
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
-import msgspec
-import numpy
-from rich.console import Console
-from rich.text import Text
+from cyclopts import Parameter
 
-from echoic.cli.exchange import Measured
-from echoic.errors import ChannelNotFoundError
-from echoic.formats import ARCHITECTURES, Format, Registry, compatibility, event
-from echoic.hub import Channel, Hub
-from echoic.testing.samples import Trade
-from echoic.wire import Batch, FrameKind, FrameReader, decode_formats, encode_formats, encode_frame, parse_batch
+from echoic.cli.demo_channels import LiveChannels
+from echoic.cli.demo_events import pipeline_text
+from echoic.cli.demo_results import Check, Tables, checks
+from echoic.cli.demo_telling import Teller
+from echoic.cli.where import NOWHERE, Flag, Where, names_address
+from echoic.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from echoic.spark.pipeline import Running
 
 __all__ = ["demo"]
 
-DEMO_SECONDS_MAX: Final = 60.0
+PIPELINE: Final = "demo.toml"
+PICTURE: Final = "demo.png"
+LOG: Final = "spark.log"
+CONTENTS: Final = (PIPELINE, PICTURE, LOG, "journals", "state", "tables")
+SECONDS_MAX: Final = 3600.0
+SETTLE_SECONDS_MAX: Final = 180.0
+"""How long a machine that has much else to do may take until the rest is in the tables."""
+LOOK_SECONDS: Final = 0.2
+LEAVE_SECONDS_MAX: Final = 30.0
 
 
-@event
-class Quote:
-    """What a sink of trades may declare: fewer fields, in another order, one of its own with a default."""
+def demo(
+    *,
+    seconds: float = 20.0,
+    folder: Annotated[Path, Parameter(show_default=True)] = Path("echoic-demo"),
+    stay: Flag = False,
+    where: Where = NOWHERE,
+) -> None:
+    """Show it all at work: live and derived channels, a recorder, a pipeline on Spark, tables, results as a channel.
 
-    price: float
-    symbol: str
-    currency: str = "USD"
+    An exchange and an atmosphere model publish from processes of their own. What a desk wants of them is computed
+    inside of these processes. A recorder keeps all of it; Spark turns it into tables, and its results into a channel,
+    which is read back live. At the end the tables are compared with what was counted elsewhere, and drawn.
 
+    Try:
+        echoic demo
+        echoic demo --seconds 5 --folder /tmp/demo
+        echoic demo --stay
 
-@event
-class Lot:
-    """What another sink cares about."""
-
-    volume: int
-
-
-def demo() -> None:
-    """Show events of any machine understood here, and a channel of trades from another process.
-
-    A trade is declared in Python, laid out as a 32-bit Sparc would, sent as frames, and received by a program that has
-    never seen the type, by one that declares the same type, and by one that declares another. Then an exchange, which
-    is another process, publishes 200,000 trades to three sinks here, and some synchronously.
+    Args:
+        seconds: How long the channels go on once the pipeline runs.
+        folder: Where journals, tables and a picture are left; those of an earlier demo are replaced.
+        stay: Go on until Ctrl-C, then end as usual.
+        where: Where names are served, unless somebody does so already.
     """
-    screen = Console(highlight=False)
-    show_types(screen)
-    show_channels(screen)
-    _title(screen, "Next, in two terminals")
-    print("./run echoic echo trades")
-    print("./run echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5 -w 1 -r 2")
+    if not 0 < seconds <= SECONDS_MAX:
+        raise PipelineError(f"the channels go on for at most {SECONDS_MAX:g} seconds, got {seconds:g}")
+    for package in ("pyspark", "pandas"):
+        if importlib.util.find_spec(package) is None:
+            raise PipelineError(f"the demo runs on Spark, and there is no {package}: pip install 'echoic[spark]'")
+    teller = Teller()
+    with prepared(folder):
+        teller.begin(folder)
+        failed = _play(teller, folder, seconds, names_address(where), stay=stay)
+    if failed:
+        raise PipelineError(f"{failed[0].what}: {failed[0].found} is not {failed[0].expected}")
 
 
-def show_channels(screen: Console) -> None:
-    """Let an exchange in another process publish trades, and listen to it in three ways."""
-    _title(screen, "A name server, an exchange in another process, three sinks here")
-    counted = {"objects": 0, "shares": 0, "cheap": 0}
-
-    def count_object(_: Trade) -> None:
-        counted["objects"] += 1
-
-    def count_shares(batch: Batch) -> None:
-        counted["shares"] += sum(trade.volume for trade in batch.to(Lot).events())  # type: ignore[attr-defined]
-
-    def count_cheap(quote: Quote) -> None:
-        counted["cheap"] += quote.price < 76
-
-    with Hub(name="names") as names, Hub(names=names.address, name="desk") as desk:
-        command = [sys.executable, "-m", "echoic.cli.exchange", names.address]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as exchange:
-            trades = _wait_for(desk, "trades")
-            trades.subscribe(count_object, Trade)
-            trades.subscribe(count_shares, batch=True)
-            trades.subscribe(count_cheap, Quote)
-            print(f"{trades.id}: {trades.format.name if trades.format else 'untyped'}")
-            output, _ = exchange.communicate(timeout=DEMO_SECONDS_MAX)
-        measured = msgspec.json.decode(output, type=Measured)
-        missed = trades.statistics().missed
-    print(f"{counted['objects']} trades as objects, {counted['shares']} shares traded, {counted['cheap']} below 76")
-    print(f"{measured.trades / measured.submit_seconds / 1000:.0f} thousand trades a second, submitted one at a time")
-    print(f"{measured.call_microseconds:.0f} us for a synchronous one, until all three handlers have returned")
-    print(f"{missed} missed; {measured.bytes_sent / 1e6:.1f} MB crossed the link, once for all three")
-
-
-def _wait_for(hub: Hub, name: str) -> Channel:
-    """Open a channel as soon as somebody has created it.
+@contextmanager
+def prepared(folder: Path) -> Iterator[None]:
+    """Hold a folder with nothing of an earlier demo in it but the pipeline.
 
     Raises:
-        ChannelNotFoundError: Nobody has in time.
+        PipelineError: It has something else in it, another demo runs there, or it cannot be written.
     """
-    deadline = time.monotonic() + DEMO_SECONDS_MAX
-    while True:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise PipelineError(f"cannot use {folder} as a folder: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        strange = sorted(path.name for path in folder.iterdir() if path.name not in CONTENTS)
+        if strange and not (folder / PIPELINE).exists():
+            raise PipelineError(
+                f"{folder} has {strange[0]} in it, which is not of a demo; choose another with --folder"
+            )
+        for name in CONTENTS:
+            _remove(folder / name)
+        (folder / PIPELINE).write_text(pipeline_text())
+        yield
+    except BlockingIOError as error:
+        raise PipelineError(f"another demo runs in {folder}; choose another with --folder") from error
+    except OSError as error:
+        raise PipelineError(f"cannot write to {folder}: {error}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _play(teller: Teller, folder: Path, seconds: float, names: str, *, stay: bool) -> list[Check]:
+    """Do all of it, and return what did not agree in the end."""
+    with ExitStack() as stack:
+        pipeline = stack.enter_context(PipelineThread(folder))
+        channels = stack.enter_context(LiveChannels(names, folder / "journals"))
+        teller.channels(channels)
+        channels.go()
+        running = _await(pipeline, teller, channels)
+        channels.listen(running.run.outputs["ticker"])
+        teller.pipeline(running, pipeline.description)
+        _show(running, teller, channels, seconds, stay=stay)
+        reports = channels.end()
+        compared = _settle(running, teller, channels, folder, reports[0].shares)
+        savings = channels.savings()
+        tallies = running.tallies()
+    teller.savings(savings)
+    tables = Tables(folder / "tables")
+    teller.checks(compared)
+    teller.rates(reports, tallies)
+    teller.plot(tables, savings, folder / PICTURE)
+    teller.next(folder)
+    return [check for check in compared if not check.passed]
+
+
+class PipelineThread:
+    """Starts Spark and the pipeline beside everything else, and ends them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.running: Final[Future[Running]] = Future()
+        self.recorded: Final = threading.Event()
+        """Set when there are journals with something in them, and so with a type."""
+        self.description = ""
+        self._folder = folder
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="echoic-demo-spark", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leaving.set()
+        self.recorded.set()
+        self._thread.join(LEAVE_SECONDS_MAX)
+
+    def _work(self) -> None:
         try:
-            return hub.open(name)
-        except ChannelNotFoundError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+            from echoic.spark import find_java, session
+            from echoic.spark.session import end_session
+
+            java = find_java()
+            spark = session("echoic demo", log=self._folder / LOG)
+            self.description = f"Spark {spark.version} on Java {java.version} ({java.origin})"
+            try:
+                self._run(spark)
+            finally:
+                end_session(spark)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
+            if not self.running.done():
+                self.running.set_exception(error)
+
+    def _run(self, spark: "SparkSession") -> None:
+        from echoic.spark.pipeline import Pipeline
+
+        self.recorded.wait()
+        if self._leaving.is_set():
+            return
+        with Pipeline.load(self._folder / PIPELINE).start(spark=spark) as running:
+            self.running.set_result(running)
+            self._leaving.wait()
 
 
-def show_types(screen: Console) -> None:
-    """Show an event type, its layout here and elsewhere, and a foreign record decoded."""
-    trades = [Trade("IBM", 75.5, 100), Trade("ECHO", 75.25, 3, venue=7, note="odd lot")]
+def _await(pipeline: PipelineThread, teller: Teller, channels: LiveChannels) -> "Running":
+    """Return the pipeline once it runs.
 
-    _title(screen, "An event type, and where its fields lie on this machine")
-    print(Format.of(Trade).describe())
-
-    sparc = Format.of(Trade).on(ARCHITECTURES["sparc32"])
-    _title(screen, "Two trades as a 32-bit Sparc has them: big-endian")
-    sent = Batch.of(trades).to(sparc)
-    print(_hex(sent.records))
-
-    _title(screen, "What crosses the wire: the descriptor, once, and the records as they are")
-    stream = [*encode_frame(FrameKind.FORMATS, [encode_formats([sparc])], checked=True)]
-    stream += encode_frame(FrameKind.EVENTS, sent.buffers(), checked=True)
-    print(f"{sum(map(len, stream))} bytes: descriptor {len(sparc.descriptor)}, records {len(sent.records)}")
-
-    announced, events = FrameReader(checked=True).receive(b"".join(stream))
-    registry = Registry()
-    (seen,) = decode_formats(announced.payload, registry)
-    received = parse_batch(events.payload, registry)
-    _title(screen, "A receiver that has never seen the type reads it (reflection)")
-    for record in received:
-        print(record)
-
-    _title(screen, "A receiver with the same type gets this machine's layout")
-    native = received.to(Trade)
-    print(f"equal to what was sent: {native.events() == trades}")
-
-    _title(screen, "A receiver with another type gets what matches (type extension)")
-    for quote in received.to(Quote):
-        print(quote)
-    report = compatibility(Trade, Quote)
-    print(f"Trade to Quote is {report.level.value}; the way back: {report.forward_problems[0]}")
-
-    _title(screen, "And as columns")
-    prices = received.arrow.column("price")
-    print(f"mean price {numpy.mean(prices.to_numpy())}, schema {received.arrow.schema.names}, type of {seen.name}")
+    Raises:
+        EchoicError: It does not.
+    """
+    while not pipeline.running.done():
+        if all(channels.recorded.values()):
+            pipeline.recorded.set()
+        teller.progress("Spark is starting", channels.recorded)
+        time.sleep(LOOK_SECONDS)
+    return pipeline.running.result()
 
 
-def _title(screen: Console, text: str) -> None:
-    screen.print(Text(f"\n{text}", style="bold"))
+def _show(running: "Running", teller: Teller, channels: LiveChannels, seconds: float, *, stay: bool) -> None:
+    """Show results as they come, until it is time to end."""
+    deadline = time.monotonic() + seconds
+    try:
+        while stay or time.monotonic() < deadline:
+            running.wait(LOOK_SECONDS)
+            teller.ticks(channels.live.ticks)
+            left = "Ctrl-C ends" if stay else f"{deadline - time.monotonic():.0f} seconds to go"
+            teller.progress(left, channels.recorded)
+    except KeyboardInterrupt:
+        if not stay:
+            raise
+    finally:
+        teller.quiet()
 
 
-def _hex(data: memoryview) -> str:
-    lines = (data[start : start + 16] for start in range(0, len(data), 16))
-    return "\n".join(f"{16 * number:4}  {line.hex(' ', 8)}" for number, line in enumerate(lines))
+def _settle(running: "Running", teller: Teller, channels: LiveChannels, folder: Path, shares: int) -> Sequence[Check]:
+    """Return what was compared, once all of it agrees, or it is clear that it will not.
+
+    Raises:
+        PipelineError: The pipeline failed.
+    """
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    while True:
+        teller.progress("the channels have ended, the last rows are on their way", channels.recorded)
+        teller.ticks(channels.live.ticks)
+        compared = checks(channels.live, Tables(folder / "tables"), channels.recorded, shares)
+        if all(check.passed for check in compared) or time.monotonic() > deadline:
+            teller.ticks(channels.live.ticks, all_of_them=True)
+            teller.quiet()
+            return compared
+        running.wait(LOOK_SECONDS)

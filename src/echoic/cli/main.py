@@ -26,7 +26,7 @@ USAGE: Final = 2
 NOT_FOUND: Final = 3
 DENIED: Final = 4
 INTERRUPTED: Final = 130
-STAYING: Final = frozenset({"bw", "derive", "echo", "hz", "names", "pub", "record", "replay", "top", "up"})
+STAYING: Final = frozenset({"bw", "derive", "echo", "hz", "names", "pipeline", "pub", "record", "replay", "top", "up"})
 HELP: Final = frozenset({"--help", "-h"})
 WAIT: Final = ("-w", "--wait")
 

@@ -2,7 +2,7 @@
 
 The name server knows the channels, their managers know the hubs that take part, and each hub counts what goes through
 it. A channel's line adds up what its hubs report; rates are differences between two reports. Derivations have a table
-of their own, below.
+of their own, below, and so have pipelines, which tell of themselves on channels.
 """
 
 import sys
@@ -24,6 +24,7 @@ from echoic.cli.derivations import (
 )
 from echoic.cli.finding import browse
 from echoic.cli.meeting import attend
+from echoic.cli.pipelines_shown import PIPELINE_COLUMNS, PipelineLoad, Pipelines, pipeline_row
 from echoic.cli.rates import bytes_text
 from echoic.cli.screen import json_text, printable
 from echoic.cli.survey import ask_all
@@ -59,14 +60,16 @@ class Sample(msgspec.Struct, frozen=True):
     known: list[ChannelEntry]
     counts: dict[tuple[str, str], ChannelCounts]
     derivations: DerivationSample
+    pipelines: list[PipelineLoad]
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What goes through all channels, and what is derived."""
+    """What goes through all channels, what is derived, and how pipelines get on."""
 
     time: float
     channels: list[ChannelLoad]
     derivations: list[DerivationLoad]
+    pipelines: list[PipelineLoad]
 
 
 def top(
@@ -103,10 +106,11 @@ def top(
 
 
 def _print_tables(hub: Hub, interval: float, tables: int | None, *, as_json: bool) -> None:
-    before, printed = _sample(hub), 0
+    pipelines = Pipelines(hub)
+    before, printed = _sample(hub, pipelines), 0
     while tables is None or printed < tables:
         time.sleep(interval)
-        after = _sample(hub)
+        after = _sample(hub, pipelines)
         load = _load(before, after)
         if as_json:
             print(json_text(msgspec.to_builtins(load)))
@@ -121,11 +125,12 @@ def _draw_tables(hub: Hub, interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    before = _sample(hub)
+    pipelines = Pipelines(hub)
+    before = _sample(hub, pipelines)
     with Live(Text("..."), console=Console(), auto_refresh=False, screen=True) as live:
         while True:
             time.sleep(interval)
-            after = _sample(hub)
+            after = _sample(hub, pipelines)
             load = _load(before, after)
             clock, known = time.strftime("%H:%M:%S"), len(load.channels)
             head = f"names at {hub.names[0]}   {known} channels   {clock}   Ctrl-C ends"
@@ -133,25 +138,27 @@ def _draw_tables(hub: Hub, interval: float) -> None:
             before = after
 
 
-def _sample(hub: Hub) -> Sample:
+def _sample(hub: Hub, pipelines: Pipelines) -> Sample:
     """Ask everybody who takes part in any channel."""
     try:
         known = browse(hub)
     except UnreachableError:
         known = []  # the name server is being replaced
+    pipelines.follow(known)
     described = ask_all([entry.id for entry in known], hub.describe)
     addresses = {ChannelId.parse(entry.id).address for entry in known}
     for each in described.values():
         addresses.update(each.sources, (sink.address for sink in each.sinks))
     reports = ask_all(sorted(addresses - {hub.address}), hub.report)
     counts = {(address, each.id): each for address, report in reports.items() for each in report.channels}
-    return Sample(time.monotonic(), known, counts, derivation_sample(reports))
+    return Sample(time.monotonic(), known, counts, derivation_sample(reports), pipelines.loads())
 
 
 def _load(before: Sample, after: Sample) -> Load:
     seconds = max(after.time - before.time, 1e-9)
     channels = [_channel_load(entry, before, after, seconds) for entry in after.known]
-    return Load(time.time(), channels, derivation_loads(before.derivations, after.derivations, seconds))
+    derivations = derivation_loads(before.derivations, after.derivations, seconds)
+    return Load(time.time(), channels, derivations, after.pipelines)
 
 
 def _channel_load(entry: ChannelEntry, before: Sample, after: Sample, seconds: float) -> ChannelLoad:
@@ -177,12 +184,14 @@ def _sum(counts: Iterable[ChannelCounts], name: str) -> int:
 
 
 def _tables(load: Load) -> list[str]:
-    """Return the table of channels, and below it that of derivations, if there are any."""
+    """Return the table of channels, and below it those of derivations and of pipelines, if there are any."""
     lines = _channel_table(load.channels)
     if load.derivations:
         lines += ["", *table_lines(DERIVATION_COLUMNS, [derivation_row(each) for each in load.derivations])]
         for each in load.derivations:
             lines += [printable(f"{each.name} is suspended at {hub}: {why}") for hub, why in each.suspended.items()]
+    if load.pipelines:
+        lines += ["", *table_lines(PIPELINE_COLUMNS, [pipeline_row(each) for each in load.pipelines])]
     return lines
 
 

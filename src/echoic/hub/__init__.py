@@ -6,6 +6,8 @@ from echoic.hub.derived import DerivationHandle, Parameters
 from echoic.hub.durable import DurableSink, DurableStatistics, Stamp
 from echoic.hub.eager_sink import EagerSink
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
+from echoic.hub.intake import Intake, IntakeLimits, IntakeStatistics
+from echoic.hub.intake_client import IntakeClient
 from echoic.hub.moving import SinkState, SourceState
 from echoic.hub.outbound import Source, SourceStatistics
 from echoic.hub.recording import Recording, RecordingStatistics
@@ -24,6 +26,10 @@ __all__ = [
     "Events",
     "Hub",
     "HubStatistics",
+    "Intake",
+    "IntakeClient",
+    "IntakeLimits",
+    "IntakeStatistics",
     "LinkStatistics",
     "Parameters",
     "Recording",

@@ -47,6 +47,7 @@ from echoic.hub.derived import Terms, modulate_step
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher, send_held
 from echoic.hub.inbound import Inbound
+from echoic.hub.intake import Intake
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
 from echoic.hub.replay import Replay, start_replay
@@ -148,6 +149,7 @@ class Hub:
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._sources: set[Source] = set()
+        self._intakes: list[Intake] = []
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
         self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
@@ -331,6 +333,28 @@ class Hub:
         options = JournalOptions(partitions, segment_bytes_max, retention, durability)
         return Recording(opened, Disk(path), options)
 
+    def intake(self, name: str, path: str | Path, declared: object | None = None, partitions: int = 1) -> Intake:
+        """Let others write to a channel exactly once: rows of a data pipeline, in epochs that they commit.
+
+        The channel is created, or opened if it is there, and recorded. `echoic.spark` writes to it by
+        `frame.write.format("echoic").option("channel", ...)`.
+
+        Args:
+            name: The name of the channel.
+            path: The folder of its journal, in which the intake also keeps what is committed.
+            declared: The type of its events; that of the first rows, or of the journal, if nothing is said.
+            partitions: Those of the journal, if it is not there yet; rows of a Spark partition stay in one, in order.
+
+        Raises:
+            JournalError: The journal, or what the intake keeps, is damaged, in use, or cannot be written.
+            IncompatibleTypesError: The channel exists and has another type.
+            EchoicError: The channel can be neither opened nor created, or has an intake.
+        """
+        self._check_open()
+        made = Intake(self, name, path, declared, partitions)
+        self._intakes = [*(each for each in self._intakes if not each.closed), made]
+        return made
+
     def replay(  # noqa: PLR0913 - every one has a default, and is named by the caller
         self,
         path: str | Path,
@@ -405,6 +429,8 @@ class Hub:
                 return
             self._closed = True
         _open_hubs.discard(self)
+        for intake in self._intakes:
+            intake.close()
         deadline = time.monotonic() + DRAIN_SECONDS
         board = self._switchboard
         draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
@@ -443,6 +469,11 @@ class Hub:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or is the copy of one in a forked child."""
+        return self._closed
 
     def forsake(self) -> None:
         """Be closed without a word: this is the copy of a hub in a forked child, and its links are the parent's."""

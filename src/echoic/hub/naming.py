@@ -19,7 +19,13 @@ from echoic.hub.moving import SourceState
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["named_source"]
+__all__ = ["named_source", "source_number"]
+
+
+def source_number(channel: str, name: str) -> int:
+    """Return the number of the source of a name."""
+    digest = hashlib.blake2b(f"{channel}\0{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
 
 
 def named_source(switchboard: "Switchboard", id: ChannelId, name: str) -> SourceState:
@@ -30,8 +36,7 @@ def named_source(switchboard: "Switchboard", id: ChannelId, name: str) -> Source
         UnreachableError: No recorder of the channel, or not every one, answers.
         EchoicError: The channel's manager does not know it.
     """
-    digest = hashlib.blake2b(f"{id.name}\0{name}".encode(), digest_size=8).digest()
-    source = int.from_bytes(digest, "little") >> 1
+    source = source_number(id.name, name)
     with switchboard.lock:
         member = switchboard.core.members.get(str(id))
         if member is not None and source in member.sources:

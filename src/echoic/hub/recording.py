@@ -74,6 +74,7 @@ class Recording:
         self._trouble = ""
         self._stopping = threading.Event()
         self._closed = False
+        self._kept = threading.Condition()
         self.journal: Final = self._writer.id
         self.desk: Final = Desk(self)
         ends.member.recorded = (self.journal, self._writer.positions)
@@ -138,6 +139,11 @@ class Recording:
         return RecordingStatistics(
             counts.events, counts.bytes, counts.commits, counts.duplicates, waiting, self._trouble
         )
+
+    def wait_kept(self, source: int, position: int, seconds: float) -> bool:
+        """Wait until all events of a source before a number are on the disk; tell whether they are."""
+        with self._kept:
+            return self._kept.wait_for(lambda: self._writer.positions.get(source, 0) >= position, seconds)
 
     def consult(self, message: Fetch | Mark, answer: Callable[[Message], None]) -> None:
         """Answer somebody who wants to read the journal, or to remember in it how far he is."""
@@ -249,6 +255,8 @@ class Recording:
             self._trouble = ""
         self._tell(arrivals, "")
         self.desk.committed()
+        with self._kept:
+            self._kept.notify_all()
         for place, arrival in enumerate(arrivals):
             self._sink.finish(arrival, problems.get(place, ""))
 

@@ -27,7 +27,7 @@ import numpy
 from echoic.errors import EchoicError, IncompatibleTypesError, LocalError
 from echoic.formats import NATIVE, Field, Format, Slots, mismatches, type_of
 from echoic.formats.to_arrow import DESCRIPTOR_KEY
-from echoic.recorder.reader import Hole, Recorded
+from echoic.recorder.reader import Hole, Numbers, Recorded
 from echoic.recorder.selecting import free_lengths
 from echoic.wire import Batch, Buffer
 from echoic.wire.bounds import Bounds
@@ -269,14 +269,30 @@ def _own_columns(group: list[Recorded]) -> "list[pyarrow.Array[Any]]":
     import pyarrow
 
     counts = [recorded.count for recorded in group]
+    steps = _steps(group, counts)
     columns: list[Any] = [
-        numpy.concatenate([recorded.sequences for recorded in group]).astype(numpy.uint64),
+        _counted([recorded.sequence for recorded in group], counts, steps),
         numpy.repeat(numpy.array([recorded.source for recorded in group], numpy.uint64), counts),
-        numpy.concatenate([recorded.numbers for recorded in group]).astype(numpy.uint64),
+        _counted([recorded.first for recorded in group], counts, steps),
         numpy.repeat(numpy.array([recorded.time_ns for recorded in group], numpy.int64), counts),
         numpy.repeat(numpy.array([recorded.partition for recorded in group], numpy.uint32), counts),
     ]
     return [pyarrow.array(column).cast(kind) for column, (_, kind) in zip(columns, own_types(), strict=True)]
+
+
+def _steps(group: list[Recorded], counts: list[int]) -> Numbers:
+    """Return how far behind the first of its block each event is."""
+    if any(recorded.chosen is not None for recorded in group):
+        return numpy.concatenate([recorded.steps for recorded in group]).astype(numpy.uint64)
+    ends = numpy.cumsum(counts, dtype=numpy.uint64)
+    begins = ends - numpy.array(counts, numpy.uint64)
+    return numpy.arange(int(ends[-1]), dtype=numpy.uint64) - numpy.repeat(begins, counts)
+
+
+def _counted(firsts: list[int], counts: list[int], steps: Numbers) -> Numbers:
+    """Return the numbers of events whose blocks begin with these."""
+    numbers: Numbers = numpy.repeat(numpy.array(firsts, numpy.uint64), counts) + steps
+    return numbers
 
 
 def _joined_tables(tables: "list[pyarrow.RecordBatch]", schema: "pyarrow.Schema") -> "pyarrow.RecordBatch":

@@ -34,6 +34,7 @@ from echoic.recorder.disk import Disk
 from echoic.recorder.reader import ALWAYS, TIME_MAX, TIME_MIN, Hole, Missing, PartitionReader, Recorded, Span, fill_hole
 from echoic.recorder.selecting import Filter, project, retype
 from echoic.recorder.shelf import LocalShelf, Shelf
+from echoic.recorder.transforming import Transform
 
 if TYPE_CHECKING:
     import pyarrow
@@ -265,6 +266,8 @@ class Journal:
         where: Where = "",
         params: object | None = None,
         declared: object | None = None,
+        derive: Where = "",
+        output: object | None = None,
         on_hole: Callable[[Hole], None] | None = None,
         metadata: bool = False,
         rows: int = ROWS_MAX,
@@ -283,7 +286,10 @@ class Journal:
             columns: As in `read`.
             where: As in `read`.
             params: As in `read`.
-            declared: The type whose columns there are.
+            declared: The type whose columns there are, and that code is written for.
+            derive: Code that makes events of type `output`, run over what passes `where`: a body in braces or a Python
+                function. Columns are those of what it makes.
+            output: The type that it makes.
             on_hole: As in `read`.
             metadata: Whether to add `_sequence`, `_source`, `_number`, `_time` and `_partition`.
             rows: How many events a RecordBatch has at most.
@@ -299,6 +305,9 @@ class Journal:
         formats = self.formats
         target = Format.of(declared) if declared is not None else self.format
         selection = _Selection(Filter(where, params, target) if where else None, None, on_hole, None)
+        transform = _transform(derive, output, params, target)
+        if transform is not None:
+            target, formats = transform.output, ()
         stream = ArrowStream(
             project(target, columns) if columns is not None else target,
             formats,
@@ -307,6 +316,8 @@ class Journal:
             on_hole=lambda hole: fill_hole(hole, self.name, on_hole),
         )
         events = self._read(ranges, span, selection)
+        if transform is not None:
+            events = (made for recorded in events if (made := transform.apply(recorded)) is not None)
         return pyarrow.RecordBatchReader.from_batches(stream.schema, stream.batches(events))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -436,6 +447,20 @@ def _shelf(path: str | Path, channel: str) -> LocalShelf:
     if channel and channel not in known:
         raise JournalError(f"there is no journal of channel `{channel}`, only of {names} - at {path}")
     return LocalShelf(storage, channel or known[0])
+
+
+def _transform(derive: Where, output: object | None, params: object | None, format: Format) -> Transform | None:
+    """Return the code that makes other events, None if none is wanted.
+
+    Raises:
+        LocalError: Only one of code and type is given.
+        ECodeError: The code is wrong.
+    """
+    if not derive and output is None:
+        return None
+    if not derive or output is None:
+        raise LocalError("`derive` and `output` belong together: code, and the type of what it makes")
+    return Transform(derive, params, format, Format.of(output))
 
 
 def _described(descriptor: bytes) -> Format | None:

@@ -109,11 +109,12 @@ class Recorded(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def _counted(self, first: int) -> Numbers:
         """Return the numbers of the events when the first has this one; a source may begin beyond 63 bits."""
-        steps = self._steps
+        steps = self.steps
         return first + steps if first <= NUMBER_MAX else numpy.uint64(first) + steps.astype(numpy.uint64)
 
     @property
-    def _steps(self) -> Numbers:
+    def steps(self) -> Numbers:
+        """How far behind the first event each is."""
         return numpy.arange(self.batch.count, dtype=numpy.int64) if self.chosen is None else self.chosen
 
     def select(self, numbers: Numbers) -> "Recorded":
@@ -124,7 +125,7 @@ class Recorded(msgspec.Struct, frozen=True, eq=False, gc=False):
         """
         if len(numbers) == self.batch.count:
             return self
-        steps = self._steps[numbers]
+        steps = self.steps[numbers]
         return msgspec.structs.replace(self, batch=self.batch.select(numbers), chosen=steps)
 
 

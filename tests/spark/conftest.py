@@ -1,0 +1,41 @@
+"""One Spark session for all tests of a process, and journals to read with it.
+
+A session takes seconds and half a gigabyte, so it starts when the first test asks for it, and all tests that do run in
+one process: each of their modules says `pytestmark = pytest.mark.xdist_group("spark")`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from echoic.recorder import Disk
+from echoic.spark.session import session
+from tests.recorder.recordings import Scribe
+
+# Compiled lightly, collected by one thread: what is started for a minute need not run fast.
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    started = session(
+        "echoic tests",
+        "local[2]",
+        {
+            "spark.driver.extraJavaOptions": FAST_START,
+            "spark.driver.memory": "1g",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+        },
+    )
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def scribe(tmp_path: Path) -> Scribe:
+    """The writer of a journal of channel `trades` in the folder `journals`."""
+    return Scribe(Disk(tmp_path / "journals"))
