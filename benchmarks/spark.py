@@ -10,6 +10,7 @@ written into the temporary directory, TMPDIR names another disk, and are removed
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ ROUNDS: Final = 5
 
 def main() -> None:
     given = _parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end removes what it has written
     effort = Effort.slight() if given.quick else Effort(rounds=ROUNDS)
     effort = replace(effort, rounds=given.rounds or effort.rounds, told=_teller())
     header, load = machine(), _load()

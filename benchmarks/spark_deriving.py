@@ -3,8 +3,9 @@
 Events above a limit become a time and a value, and all of that is added up: so that a tenth of them pass, or all do.
 
     at the source            `derive` in the options: the compiled kernel runs over the journal's records in the reader
-    Catalyst                 `where` and `select` over the source, as anybody would write it in SQL
-    Catalyst, columns given  the same, with the names of the needed columns in the options
+    Catalyst                 `where` and `select` over the source, as anybody would write it in SQL, all of it by Spark
+    Catalyst, pushed down    the same, and Spark gives its filter to the reader, which it does for batches, not streams
+    Catalyst, columns given  the same without that, with the names of the needed columns in the options
     derive, columns          `echoic.spark.derive` over the source, translated to columns of Spark
     derive, kernel           the same by the compiled kernel in Python workers, Arrow in both directions
     Python function          a `udf` of Spark over the source, row by row
@@ -32,6 +33,7 @@ __all__ = ["AT_SOURCE", "TITLE", "measure"]
 TITLE: Final = "events derived"
 AT_SOURCE: Final = "echoic, at the source"
 CATALYST: Final = "Catalyst over the source"
+PUSHED: Final = "Catalyst, filter pushed down"
 NARROW: Final = "Catalyst, columns given"
 COLUMNS: Final = "echoic.spark.derive, columns"
 KERNEL: Final = "echoic.spark.derive, kernel"
@@ -113,11 +115,12 @@ def _frames(spark: "SparkSession", kept: Recorded, task: Task) -> "Iterator[tupl
     from echoic.spark.derive import derive
 
     params = {"low": task.low}
-    plain = source(spark, kept, metadata="false")
-    narrow = source(spark, kept, metadata="false", columns=",".join(("at", *task.used)))
+    pushed = source(spark, kept, metadata="false")
+    plain = source(spark, kept, metadata="false", pushdown="false")
+    narrow = source(spark, kept, metadata="false", pushdown="false", columns=",".join(("at", *task.used)))
     given = {"derive": task.code, "output": OUTPUT, "params": json.dumps(params)}
     yield AT_SOURCE, source(spark, kept, metadata="false", **given)
-    for name, frame in ((CATALYST, plain), (NARROW, narrow)):
+    for name, frame in ((CATALYST, plain), (PUSHED, pushed), (NARROW, narrow)):
         passing = frame.where(f"{task.judged} > {task.low}D")
         yield name, passing.select("at", functions.expr(task.value).alias("value"))
     yield COLUMNS, derive(plain, task.code, OUTPUT, params, how="columns")

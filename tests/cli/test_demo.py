@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -166,6 +167,9 @@ def test_the_demo_makes_tables_of_channels_and_a_channel_of_results_and_leaves_n
     assert nobody_is_left(f"demo_exchange {names}")
     assert nobody_is_left(f"demo_weather {names}")
 
+    for line in re.findall(r"^  echoic (journal .*)$", shown, re.MULTILINE):
+        command = [sys.executable, "-c", "from echoic.cli import main; main()", *shlex.split(line)]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     again = next(line for line in shown.splitlines() if "read_parquet" in line).partition(' -c "')[2].rstrip('"')
     read = subprocess.run([sys.executable, "-c", again], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "SUNW" in read.stdout

@@ -3,8 +3,7 @@
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from echoic.recorder import Disk
 from echoic.spark.pipeline import Progress, Run, StateFolder, Tally
 from tests.cli.terminals import Desk, Terminal, desk
 from tests.recorder.recordings import Scribe
+from tests.spark.patience import patiently
 
-PATIENCE_SECONDS = 180.0
 MARKET = """
 name = "market"
 
@@ -56,14 +55,6 @@ def market(tmp_path: Path) -> Path:
     path = tmp_path / "market.toml"
     path.write_text(MARKET)
     return path
-
-
-def patiently(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that Spark does, which may take long where much else is done."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
-        time.sleep(0.1)
 
 
 def says(terminal: Terminal, text: str) -> None:

@@ -1,5 +1,6 @@
 """Intakes: epochs that are staged and committed become events of a channel, each once."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,19 @@ class WideTick:
     extra: float64
     producer: int64
     number: int64
+
+
+@event
+class Small:
+    """A grid of somebody who knows only its number."""
+
+    number: int64
+
+
+@event
+class Grid:
+    number: int64
+    cells: str = "x" * 4000
 
 
 @pytest.fixture
@@ -95,11 +109,23 @@ def test_a_commit_that_carries_its_rows_needs_no_staging(intake: Intake, writer:
 def test_a_repeated_commit_is_acknowledged_and_does_nothing(intake: Intake, writer: Writer, tmp_path: Path) -> None:
     writer.write(3, [1])
     writer.write(3, [1])
-    writer.write(2, [99])
     writer.stage(3, [1])
     writer.commit(3)
     assert recorded(tmp_path) == [1]
-    assert intake.statistics().repeated == 3
+    assert intake.statistics().repeated == 2
+    assert intake.statistics().staged_bytes == 0
+
+
+def test_a_named_query_whose_checkpoint_was_removed_is_told_and_its_rows_are_not_swallowed(
+    intake: Intake, writer: Writer, tmp_path: Path
+) -> None:
+    for epoch in range(3):
+        writer.write(epoch, [epoch])
+    with pytest.raises(RefusedError, match=r"`query` has committed epoch 2 and comes with epoch 0.*option `query`"):
+        writer.write(0, [99])
+    with pytest.raises(RefusedError, match="its checkpoint was removed"):
+        writer.stage(1, [99])
+    assert recorded(tmp_path) == [0, 1, 2]
     assert intake.statistics().staged_bytes == 0
 
 
@@ -182,6 +208,19 @@ def test_rows_of_a_type_with_more_fields_become_events_of_the_channels_type(
     assert [format.name for format in Journal(tmp_path, "ticks").formats] == ["Tick"]
 
 
+def test_rows_that_grow_beyond_measure_as_the_channels_type_are_refused_before_they_do(
+    start_hub: StartHub, tmp_path: Path
+) -> None:
+    intake = start_hub().intake("grids", tmp_path, Grid)
+    client = IntakeClient(start_hub(), intake.channel.id)
+    for count, right in ((100, True), (10_000, False)):
+        (small,) = bodies_of(Batch.of([Small(number) for number in range(count)]))
+        told = contextlib.nullcontext() if right else pytest.raises(RefusedError, match=r"10000 rows has .* limit is")
+        with told:
+            client.commit("query", count, [CarriedPart(0, 1, 1, (small,))])
+    assert sum(one.count for one in Journal(tmp_path, "grids").read()) == 100
+
+
 def test_a_channel_without_a_type_gets_that_of_the_first_rows(start_hub: StartHub, tmp_path: Path) -> None:
     intake = start_hub().intake("ticks", tmp_path)
     hub = start_hub()
@@ -259,10 +298,9 @@ def test_what_was_committed_and_not_published_is_published_after_a_restart(
     intake.close()
     going_on.set()
     again, successor = restarted(start_hub, intake, tmp_path)
-    for epoch in range(3):
-        successor.write(epoch, [99])
+    successor.write(2, [99])
     assert recorded(tmp_path) == [0, 1, 2]
-    assert again.statistics().repeated == 3
+    assert (again.statistics().epochs, again.statistics().under_way) == (0, 0)
 
 
 def test_a_slow_sink_makes_the_writer_wait_and_nothing_is_lost(

@@ -25,8 +25,15 @@ def test_an_epoch_is_staged_committed_and_known_from_then_on() -> None:
     assert book.commit("q", 7, [Part(0, 1, 2)]) == UnderWay()
     book.publish("q", 7)
     assert book.commit("q", 7, [Part(0, 1, 2)]) == Known()
-    assert book.commit("q", 6, [Part(0, 1, 2)]) == Known()
     assert book.stage(attempt(7), 0, 100, EARLY) == Known()
+
+
+def test_an_epoch_before_the_last_one_is_refused_for_its_query_has_lost_its_checkpoint() -> None:
+    book = Book()
+    book.settle("q", 7, published=True)
+    for decided in (book.commit("q", 6, []), book.stage(attempt(6), 0, 100, EARLY)):
+        assert isinstance(decided, Refused)
+        assert "query `q` has committed epoch 7 and comes with epoch 6: its checkpoint was removed" in decided.reason
 
 
 def test_attempts_that_a_commit_does_not_name_are_dropped_with_it() -> None:
@@ -74,6 +81,7 @@ def test_names_and_numbers_of_strangers_are_checked() -> None:
     book = Book()
     for wrong in (attempt(query=""), attempt(query="x" * 201), attempt(query="a\nb"), attempt(-1), attempt(0, -1)):
         assert isinstance(book.stage(wrong, 0, 1, EARLY), Refused)
+    assert isinstance(book.stage(attempt(), -1, 1, EARLY), Refused)
     assert isinstance(book.commit("", 0, []), Refused)
     assert isinstance(book.commit("q", -1, []), Refused)
 
@@ -83,6 +91,14 @@ def test_queries_that_have_not_committed_for_longest_are_forgotten() -> None:
     for query in ("a", "b", "a", "c"):
         book.settle(query, 5, published=True)
     assert book.committed == (("a", 5), ("c", 5))
+
+
+def test_batch_writes_are_forgotten_before_a_stream_that_has_stood_still_for_long() -> None:
+    book = Book(queries_max=3)
+    book.settle("stream", 5, published=True)
+    for number in range(100):
+        book.settle(f"batch-{number}", 0, published=True)
+    assert book.committed == (("stream", 5), ("batch-98", 0), ("batch-99", 0))
 
 
 QUERIES, EPOCHS, PARTITIONS, NUMBERS = (
@@ -108,7 +124,9 @@ class Model(RuleBasedStateMachine):
         key = Attempt(query, epoch, partition, number)
         there = self.staged.get(key, 0)
         decided = self.book.stage(key, index, 1, EARLY)
-        if epoch <= self.last.get(query, -1):
+        if epoch < self.last.get(query, -1):
+            assert isinstance(decided, Refused)
+        elif epoch == self.last.get(query, -1):
             assert decided == Known()
         elif index == there:
             assert decided == Taken()
@@ -123,7 +141,9 @@ class Model(RuleBasedStateMachine):
         whole = all(self.staged.get(Attempt(query, epoch, p.partition, p.attempt)) == p.portions for p in parts)
         if (query, epoch) in self.under_way:
             assert decided == UnderWay()
-        elif epoch <= self.last.get(query, -1):
+        elif epoch < self.last.get(query, -1):
+            assert isinstance(decided, Refused)
+        elif epoch == self.last.get(query, -1):
             assert decided == Known()
         elif whole:
             assert isinstance(decided, Begun)

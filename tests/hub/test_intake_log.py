@@ -120,6 +120,23 @@ def test_after_a_sync_that_failed_nothing_is_committed_until_the_log_is_opened_a
     assert set(contents(again)) in ({0}, {0, 1})
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_what_is_committed_after_a_log_could_not_be_begun_anew_is_there_or_refused(after: int) -> None:
+    disk = SimulatedDisk(Random(1))
+    log = opened(disk)
+    append(log, 0)
+    disk.fail_sync(after)  # of the other file, or of its name, when it is in the place of the first
+    with pytest.raises(JournalError, match="cannot begin the log of an intake anew"):
+        log.renew([("query", 0)])
+    disk.mend()
+    if after:
+        with pytest.raises(JournalError, match="may have been replaced"):
+            append(log, 1)
+        return
+    append(log, 1)
+    assert contents(opened(disk)) == {0: body_of(0), 1: body_of(1)}
+
+
 def test_a_journal_with_other_partitions_is_told() -> None:
     disk = SimulatedDisk(Random(1))
     opened(disk).close()

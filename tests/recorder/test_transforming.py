@@ -127,3 +127,16 @@ class Wide:
 def test_the_declared_type_is_what_code_is_written_for() -> None:
     found = derived(written(Batch.of([Wide(3, 1.5)])), params={"step": 3}, declared=Trade)
     assert found == [{"serial": 3, "double_price": 3.0}]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "input.number > 1",
+        "input.number > 1 // those that count",
+        "/* those that count */ { return input.number > 1; }",
+        "import math\n\n# those that count\ndef wanted(input):\n    return input.number > 1\n",
+    ],
+)
+def test_code_is_spelled_as_for_a_derived_channel(where: str) -> None:
+    assert [row["number"] for row in written(rows(0, 4)).arrow(where=where).read_all().to_pylist()] == [2, 3]

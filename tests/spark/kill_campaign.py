@@ -42,7 +42,7 @@ KINDS: Final[tuple[Kind, ...]] = ("driver", "workers", "recorder", "intake")
 START_SECONDS: Final = 90.0
 FINISH_SECONDS: Final = 180.0
 POLL_SECONDS: Final = 0.05
-ROWS_PER_BATCH: Final = 2_000
+ROWS_PER_BATCH: Final = 20_000
 
 PIPELINE: Final = """
 name = "kills"
@@ -271,7 +271,7 @@ def _numbers(journal: echoic.Journal) -> list[int]:
 def _table(path: Path) -> pyarrow.Table:
     import pyarrow.parquet
 
-    return pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in committed_files(path)])
+    return pyarrow.concat_tables([pyarrow.parquet.read_table(file) for file in committed_files(str(path))])
 
 
 def _differences(first: str, wanted: "list[int] | range", second: str, found: list[int]) -> list[str]:

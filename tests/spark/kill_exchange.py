@@ -14,8 +14,8 @@ from echoic.errors import UnreachableError
 __all__ = ["TICK", "Tick", "main"]
 
 TICK: Final = "Tick{number: int, at: float}"
-TICKS_PER_BEAT: Final = 100
-BEAT_SECONDS: Final = 0.02
+TICKS_PER_BEAT: Final = 50
+BEAT_SECONDS: Final = 0.05
 PATIENCE_SECONDS: Final = 120.0
 
 

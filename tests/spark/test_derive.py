@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 import echoic
-from echoic.ecode import parameter_format
+from echoic.ecode import Signature, check, parameter_format
 from echoic.errors import ECodeError, PipelineError
 from echoic.spark.derive import Derivation, derive, explain_derivation
 from echoic.spark.frame_types import format_of_frame, format_of_type
-from echoic.spark.kernel_frames import FrameCode, FrameRun
+from echoic.spark.kernel_frames import FrameCode, FrameRun, named_format
 from echoic.spark.schema import METADATA, TYPE_KEY, struct_of
 from echoic.wire import Batch
 from tests.recorder.recordings import Scribe
@@ -182,6 +182,15 @@ def test_the_type_that_a_column_tells_of_is_the_one_that_counts(spark: SparkSess
     assert format_of_frame(odd).field("count").spelling == "int64"
 
 
+@pytest.mark.parametrize("how", WAYS)
+def test_what_is_made_of_what_was_made_has_the_types_that_were_declared(spark: SparkSession, how: Any) -> None:
+    given = trades(spark)
+    lots = derive(given, "{ output.lots = input.volume; return 1; }", "Lots{lots: uint32}", how=how)
+    kept = derive(lots, "{ output.more = 1; return 1; }", "More{more: int}", how=how, keep=["lots"])
+    for frame in (lots, kept):
+        assert format_of_frame(frame.schema).by_name["lots"].spelling == "uint32"
+
+
 def test_rows_of_a_journal_have_the_types_that_were_recorded(
     spark: SparkSession, scribe: Scribe, tmp_path: Path
 ) -> None:
@@ -304,6 +313,14 @@ def test_arrays_of_records_are_run_over_records() -> None:
     cells = pyarrow.array([[{"speed": 1.0}, {"speed": 2.0}], [{"speed": 5.0}], [{"speed": 1.0}, None], None])
     assert run.passed({"cells": cells}, 4).to_pylist() == [True, False, False, False]
     assert run.faults == 1
+
+
+def test_an_array_whose_length_is_a_field_is_read_without_that_field() -> None:
+    code, given = '{ return input.names[0] == "a"; }', format_of_type("T{count: int32, names: str[count]}")
+    named = named_format(check(code, Signature(given, None, None)))
+    run = FrameRun(FrameCode(code, "ecode", named.descriptor))
+    names = pyarrow.array([["a"], ["b", "a"], None])
+    assert run.passed({"names": names}, 3).to_pylist() == [True, False, False]
 
 
 def test_parameters_travel_with_the_code() -> None:

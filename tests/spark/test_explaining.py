@@ -47,6 +47,14 @@ echoic.errors.ECodeError: the option `where` does not compile:
 SQLSTATE: 38000"""
 
 
+class Captured(StreamingQueryException):
+    """An error that has its cause where Spark puts that of an error in Java."""
+
+    def __init__(self, message: str, cause: BaseException) -> None:
+        super().__init__(message)
+        self._cause = cause
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -85,6 +93,16 @@ def test_the_cause_of_an_error_is_looked_at_too() -> None:
     outer = RuntimeError("an error occurred while calling o42.start")
     outer.__cause__ = StreamingQueryException(STREAM + SOURCE)
     assert reason_of(outer).startswith("cannot list a partition")
+
+
+def test_a_commit_that_failed_is_explained_by_what_spark_notes_as_its_cause() -> None:
+    """As for a sink that refuses an epoch: the query says only that its job failed, and keeps the reason to itself."""
+    inner = RuntimeError("Traceback:\nechoic.errors.PipelineError: epoch 3 is refused - at the intake of `alerts`\n")
+    job = Captured("[WRITING_JOB_FAILED] Writing job failed. SQLSTATE: 40000", inner)
+    outer = Captured(STREAM + "[WRITING_JOB_FAILED] Writing job failed. SQLSTATE: 40000", job)
+    assert reason_of(outer) == "epoch 3 is refused - at the intake of `alerts`"
+    inner.__cause__ = outer  # it ends even so
+    assert reason_of(outer) == "epoch 3 is refused - at the intake of `alerts`"
 
 
 def test_a_reason_is_never_a_page() -> None:

@@ -49,6 +49,7 @@ def test_a_beginning_is_a_word_a_time_or_positions() -> None:
     assert read(start="Latest").start == Boundary("latest")
     assert read(start="1970-01-01T00:00:01").start == Boundary("time", 1_000_000_000)
     assert read(start="1970-01-01T01:00:01+01:00").start == Boundary("time", 1_000_000_000)
+    assert read(start="9999-12-31").start == Boundary("time", (1 << 63) - 1)
     assert read(start='{"1": 4, "0": 17}').start == Boundary("positions", 0, ((0, 17), (1, 4)))
 
 

@@ -11,8 +11,8 @@ from echoic import Hub, Journal, event
 from echoic.errors import PipelineError
 from echoic.spark.pipeline import Pipeline, Progress, StateFolder
 from echoic.spark.tables import table_dataset
-from tests.cli.terminals import poll
 from tests.recorder.recordings import BEGIN, SECOND, Scribe
+from tests.spark.patience import PATIENCE_SECONDS, patiently
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -102,15 +102,15 @@ def test_channels_become_channels_and_progress_is_an_event(spark: SparkSession, 
     with made.start(spark=spark) as running, Hub() as hub:
         watched = hub.open(running.run.channel, Progress).subscribe(hear)
         results = hub.open(running.run.outputs["cheap"]).subscribe(told.append)
-        assert enough.wait(60)
+        assert enough.wait(PATIENCE_SECONDS)
         scribe.write([Deal("SUN", 1.0, 7)], at=20.0)
-        poll(lambda: any(each.symbol == "SUN" for each in told), "what comes while it runs")
-        poll(lambda: [each.rows_out for each in running.tallies()] == [6, 6], "what is counted of both")
+        patiently(lambda: any(each.symbol == "SUN" for each in told), "what comes while it runs")
+        patiently(lambda: [each.rows_out for each in running.tallies()] == [6, 6], "what is counted of both")
         assert StateFolder(tmp_path / "state").held()
         with pytest.raises(PipelineError, match="runs already, as process"):
             made.run(spark=spark)
         StateFolder(tmp_path / "state").ask_to_stop()
-        assert running.wait(60)
+        assert running.wait(PATIENCE_SECONDS)
         watched.close()
         results.close()
     assert running.run.state == "stopped"
@@ -198,10 +198,10 @@ def test_a_source_that_vanishes_ends_the_pipeline_with_one_line(
     made = market(tmp_path)
     made.sql("select symbol, volume from trades", name="all").to_table("all")
     with made.start(spark=spark) as running:
-        poll(lambda: running.tallies()[0].rows_out == 10, "the first rows")
+        patiently(lambda: running.tallies()[0].rows_out == 10, "the first rows")
         shutil.rmtree(tmp_path / "journals")
         with pytest.raises(PipelineError) as told:
-            running.wait(60)
+            running.wait(PATIENCE_SECONDS)
     assert "\n" not in str(told.value)
     assert "at trades/0" in str(told.value)
     assert "SQLSTATE" not in str(told.value)

@@ -174,8 +174,8 @@ def test_no_event_that_passes_is_left_out_by_looking_elsewhere(kinds: list[type]
     assert found == {n for n in range(3, 30) if all(tests[type(each)](n, each.value) for each in asked)}
 
 
-def pushing(folder: Path, schema: StructType | None = None) -> PushingBatchReader:
-    options = SourceOptions.of({"journal": str(folder / "journals"), "pushdown": "true"})
+def pushing(folder: Path, schema: StructType | None = None, **more: str) -> PushingBatchReader:
+    options = SourceOptions.of({"journal": str(folder / "journals"), "pushdown": "true", **more})
     return PushingBatchReader(options, schema or reading_of(options).struct)
 
 
@@ -209,3 +209,18 @@ def test_nothing_is_read_where_nothing_can_be(tmp_path: Path, scribe: Scribe) ->
     reader = pushing(tmp_path)
     reader.pushFilters([EqualTo(("_partition",), 7)])
     assert read(reader) == []
+
+
+def test_code_that_remembers_sees_all_events_before_those_that_are_asked_for(tmp_path: Path, scribe: Scribe) -> None:
+    scribe.write(rows(0, 100))
+    reader = pushing(tmp_path, where="{ static int seen = 0; seen += 1; return seen > 95; }")
+    reader.pushFilters([GreaterThan(("_sequence",), 80)])
+    assert read(reader) == [95, 96, 97, 98, 99]
+
+
+def test_a_field_that_is_called_as_a_column_of_the_journal_is_not_taken_for_it(tmp_path: Path, scribe: Scribe) -> None:
+    own = format_of_text("Own{_sequence: int, number: int}")
+    scribe.write(Batch.of([{"_sequence": 100 - number, "number": number} for number in range(5)], own))
+    reader = pushing(tmp_path, metadata="false")
+    assert reader.pushFilters([GreaterThan(("_sequence",), 98)]) == []
+    assert read(reader) == [0, 1]

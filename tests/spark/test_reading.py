@@ -1,5 +1,6 @@
 """Readers as plain objects, without Spark: what is read, where it begins and ends, how it is cut, what goes wrong."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from echoic.errors import ECodeError, FormatError, IncompatibleTypesError, JournalError, LocalError, PipelineError
 from echoic.formats import event, float64
-from echoic.recorder import Disk, Retention
+from echoic.recorder import Disk, JournalOptions, JournalWriter, Retention
 from echoic.spark import reading
 from echoic.spark.batch_reader import BatchReader
 from echoic.spark.source import EchoicSource
@@ -328,6 +329,31 @@ def test_what_retention_has_removed_is_an_error_unless_it_may_be_left_out(tmp_pa
         for row in b.to_pylist()
     ]
     assert found == list(range(first, 20_000))
+
+
+def test_a_worker_reads_a_journal_that_was_recorded_anew_in_the_same_folder(hundred: Path, scribe: Scribe) -> None:
+    reader = batch_reader(hundred)
+    (part,) = reader.partitions()
+    assert len(list(reader.read(part))) == 1  # the journal is open in this process from here on
+    scribe.close()
+    shutil.rmtree(hundred / "journals")
+    another = JournalWriter.open(Disk(hundred / "journals"), "trades", JournalOptions(), id=bytes(16), now_ns=1)
+    another.append(rows(500, 3), 0, 0, 1)
+    another.commit(1)
+    assert column(hundred) == [500, 501, 502]
+    with pytest.raises(PipelineError, match=r"reading began in journal 0001.*, here is journal 0000"):
+        list(reader.read(part))
+    assert column(hundred) == [500, 501, 502]
+
+
+def test_all_that_there_is_at_a_moment_is_read_though_a_partition_is_beyond_it(tmp_path: Path) -> None:
+    scribe = Scribe(Disk(tmp_path / "journals"), partitions=2)
+    for number in range(2):
+        scribe.write(rows(0, 50), source=number)
+    reader = stream_reader(tmp_path, onLoss="skip")
+    reader.prepareForTriggerAvailableNow()
+    scribe.write(rows(50, 50), source=0)
+    assert reader.latestOffset({"0": 100, "1": 0}, ReadAllAvailable()) == {"0": 100, "1": 50}
 
 
 def test_a_checkpoint_of_another_journal_is_refused(hundred: Path) -> None:

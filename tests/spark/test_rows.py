@@ -29,8 +29,9 @@ from pyspark.sql.types import (
 
 from echoic import Array, char, event, float32, float64, int8, int64, uint8, uint64
 from echoic.errors import EncodeError, PipelineError
-from echoic.formats import Format
+from echoic.formats import Format, format_of_text
 from echoic.hub import Intake
+from echoic.recorder import Journal
 from echoic.spark.rows import arrow_schema_of_rows, check_columns, events_of, format_of
 from echoic.spark.schema import arrow_schema_of, fitted, struct_of
 from echoic.spark.sink_options import SinkOptions
@@ -118,6 +119,11 @@ def test_every_rule_makes_a_value_of_its_field() -> None:
     assert made.text.rstrip(b"\0") == b"ab"
     assert list(made.pair) == [1.0, 2.0]
     assert (made.inner.depth, made.inner.code, made.note) == (0.5, 7, None)
+
+
+def test_an_empty_text_is_an_empty_char_array() -> None:
+    (made,) = events_of(many(text=[""]), Format.of(Many)).to(Many).events()
+    assert made.text == b""
 
 
 @pytest.mark.parametrize(
@@ -230,6 +236,20 @@ def test_a_writer_carries_few_rows_in_its_message_and_stages_many(intake: Intake
     writer.commit([many])
     writer.commit([writer.write(iter([]))])
     assert recorded(tmp_path) == list(range(rows))
+
+
+def test_a_writer_knows_the_type_of_a_channel_that_was_made_anew(start_hub: StartHub, tmp_path: Path) -> None:
+    hub = start_hub()
+    options = {"channel": hub.intake("alerts", tmp_path / "first", format_of_text("Alert{a: int}")).channel.id}
+    columns = struct(a=LONG, b=LONG)
+    EchoicWriter(options, columns, False)
+    hub.close()
+    start_hub(hub.address).intake("alerts", tmp_path / "second", format_of_text("Alert{a: int, b: int}"))
+    writer = EchoicWriter(options, columns, False)
+    row = pyarrow.RecordBatch.from_arrays([[1], [2]], schema=arrow_schema_of_rows(columns))
+    writer.commit([writer.write(iter([row]))])
+    (one,) = Journal(tmp_path / "second", "alerts").read()
+    assert one.array["b"].tolist() == [2]
 
 
 def test_what_a_writer_cannot_write_is_told(intake: Intake) -> None:

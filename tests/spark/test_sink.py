@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from echoic import Hub, Journal
 from echoic.hub import Intake
+from echoic.spark.explaining import reason_of
 from echoic.spark.registering import register
 from tests.conftest import StartHub
 from tests.hub.intake_parties import recorded
@@ -32,13 +34,6 @@ def registered(spark: SparkSession) -> None:
 @pytest.fixture
 def intake(start_hub: StartHub, tmp_path: Path) -> Intake:
     return start_hub().intake("ticks", tmp_path / "journals", Tick)
-
-
-def causes_of(error: object) -> Iterator[str]:
-    """Yield what an error of Spark says, and those that caused it, which a query that fails keeps for itself."""
-    while error is not None:
-        yield str(error)
-        error = getattr(error, "_cause", None)
 
 
 class Feed:
@@ -146,6 +141,17 @@ def test_a_stream_goes_on_from_its_checkpoint_and_repeats_nothing(feed: Feed, in
     assert intake.statistics().repeated == 1
 
 
+def test_a_named_query_that_has_lost_its_checkpoint_is_told_so(feed: Feed, intake: Intake, tmp_path: Path) -> None:
+    feed.add(1)
+    feed.add(2)
+    feed.run(intake.channel.id, query="named")
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(PySparkException) as raised:
+        feed.run(intake.channel.id, query="named")
+    assert reason_of(raised.value).startswith("query `named` has committed epoch 1 and comes with epoch 0")
+    assert recorded(tmp_path / "journals") == [1, 2]
+
+
 def test_a_commit_that_fails_is_made_good_when_the_query_is_started_again(feed: Feed, tmp_path: Path) -> None:
     journals = tmp_path / "journals"
     hub = Hub()
@@ -158,7 +164,7 @@ def test_a_commit_that_fails_is_made_good_when_the_query_is_started_again(feed: 
         feed.add(2)
         with pytest.raises(PySparkException) as raised:
             query.awaitTermination(PATIENCE_SECONDS)
-        assert "the intake of channel" in "".join(causes_of(raised.value))
+        assert reason_of(raised.value).startswith("the intake of channel")
     finally:
         query.stop()
     with Hub(hub.address) as again:

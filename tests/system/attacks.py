@@ -34,6 +34,7 @@ class Hostile(Modulator):
     secret: str = ""
     port: int = 0
     address: str = ""
+    abstract: str = ""
 
     def enqueue(self, event: object) -> None:
         self.attack()
@@ -285,7 +286,7 @@ class ConnectsToAUnixSocket(Hostile):
 
 class ConnectsToAnAbstractSocket(Hostile):
     def attack(self) -> None:
-        socket.socket(socket.AF_UNIX).connect("\0echoic-test")
+        socket.socket(socket.AF_UNIX).connect("\0" + self.abstract)
 
 
 class SendsPackets(Hostile):

@@ -75,12 +75,13 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         unix, abstract = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         unix.bind(address)
-        abstract.bind("\0echoic-test")
+        name = f"echoic-test-{os.getpid()}"
+        abstract.bind("\0" + name)
         listeners = (tcp, unix, abstract)
         for listener in listeners:
             listener.listen()
             listener.setblocking(False)
-        yield {"secret": str(secret), "port": tcp.getsockname()[1], "address": address}
+        yield {"secret": str(secret), "port": tcp.getsockname()[1], "address": address, "abstract": name}
         for listener in listeners:
             with pytest.raises(BlockingIOError):
                 listener.accept()

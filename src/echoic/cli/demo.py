@@ -70,7 +70,7 @@ def demo(
     Args:
         seconds: How long the channels go on once the pipeline runs.
         folder: Where journals, tables and a picture are left; those of an earlier demo are replaced.
-        stay: Go on until Ctrl-C, then end as usual.
+        stay: Go on until Ctrl-C, an hour at most, then end as usual.
         where: Where names are served, unless somebody does so already.
     """
     if not 0 < seconds <= SECONDS_MAX:
@@ -138,11 +138,10 @@ def _play(teller: Teller, folder: Path, seconds: float, names: str, *, stay: boo
         reports = channels.end()
         compared = _settle(running, teller, channels, folder, reports[0].shares)
         savings = channels.savings()
-        tallies = running.tallies()
     teller.savings(savings)
     tables = Tables(folder / "tables")
     teller.checks(compared)
-    teller.rates(reports, tallies)
+    teller.rates(reports, tables)
     teller.plot(tables, savings, folder / PICTURE)
     teller.next(folder)
     return [check for check in compared if not check.passed]
@@ -212,9 +211,9 @@ def _await(pipeline: PipelineThread, teller: Teller, channels: LiveChannels) -> 
 
 def _show(running: "Running", teller: Teller, channels: LiveChannels, seconds: float, *, stay: bool) -> None:
     """Show results as they come, until it is time to end."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + (SECONDS_MAX if stay else seconds)
     try:
-        while stay or time.monotonic() < deadline:
+        while time.monotonic() < deadline:
             running.wait(LOOK_SECONDS)
             teller.ticks(channels.live.ticks)
             left = "Ctrl-C ends" if stay else f"{deadline - time.monotonic():.0f} seconds to go"

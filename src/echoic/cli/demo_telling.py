@@ -22,7 +22,7 @@ from echoic.cli.demo_weather import FIELDS_A_SECOND
 from echoic.cli.progress import clear_line, show_line
 
 if TYPE_CHECKING:
-    from echoic.spark.pipeline import Running, Tally
+    from echoic.spark.pipeline import Running
 
 __all__ = ["Teller"]
 
@@ -73,7 +73,7 @@ class Teller:
             return
         if len(complete) > SECONDS_AT_ONCE:
             clear_line()
-            self._say(f"{'...':>10}  {len(complete) - SECONDS_AT_ONCE} seconds before, while Spark was starting")
+            self._say(f"{'...':>10}  {len(complete) - SECONDS_AT_ONCE} seconds before these")
         for at in complete:
             second = self._seconds.pop(at)
             if at in complete[-SECONDS_AT_ONCE:]:
@@ -105,15 +105,11 @@ class Teller:
             mark = Text("  ok    " if check.passed else "  WRONG ", style="green" if check.passed else "bold red")
             self._screen.print(mark.append(f"{check.what}: {outcome}", style="default"), soft_wrap=True)
 
-    def rates(self, reports: Sequence[Report], tallies: "Sequence[Tally]") -> None:
-        """Say how fast it went."""
+    def rates(self, reports: Sequence[Report], tables: Tables) -> None:
+        """Say how fast it went, and what there is of it."""
         trades, wind = (report.events / report.seconds for report in reports)
-        batches = sum(tally.batches for tally in tallies)
-        rows = sum(tally.rows_in for tally in tallies)
-        self._say(
-            f"\n  {trades:,.0f} trades and {wind:.1f} wind fields a second;"
-            f" Spark read {rows:,} events in {batches} batches for {len(tallies)} outputs"
-        )
+        rows = ", ".join(f"{name} {count:,}" for name, count in tables.rows.items())
+        self._say(f"\n  {trades:,.0f} trades and {wind:.1f} wind fields a second; rows of the tables: {rows}")
 
     def plot(self, tables: Tables, savings: Sequence[Saving], picture: Path) -> None:
         """Draw the tables, here and into a file."""
@@ -138,7 +134,7 @@ class Teller:
         self._title(f"All of it is in {folder}/: journals, tables, demo.toml, demo.png. Try next")
         for line in (
             f"{echoic} journal info {place}/journals",
-            f"{echoic} journal cat {place}/journals trades -n 3 --where 'input.volume < 5'",
+            f"{echoic} journal cat {place}/journals --channel trades -n 3 --where 'input.volume < 5'",
             f"{echoic} pipeline run {place}/demo.toml --once",
             f'{python} -c "{table}"',
             f"{echoic} demo --stay     and meanwhile, in another terminal, {echoic} top",

@@ -3,7 +3,7 @@
 from echoic.ecode.analysis import Analysis, analyse
 from echoic.ecode.backends import compile_kernel
 from echoic.ecode.checking import check_context
-from echoic.ecode.compiling import check
+from echoic.ecode.compiling import check, spelled
 from echoic.ecode.context import CALLS_MAX, ContextUse
 from echoic.ecode.generated_python import compile_python
 from echoic.ecode.kernel import FAULTS_MAX, FUEL, Buffer, Fault, FaultKind, Kernel, Outcome
@@ -36,5 +36,6 @@ __all__ = [
     "compile_python",
     "parameter_format",
     "source_of",
+    "spelled",
     "updated",
 ]

@@ -1,15 +1,19 @@
 """Source text to a checked program, in either spelling."""
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from echoic.ecode.checking import check_signature, check_tree
-from echoic.ecode.python_spelling import parse_python
+from echoic.ecode.python_spelling import parse_python, source_of
 from echoic.ecode.syntax import SourceText, parse
 
 if TYPE_CHECKING:
     from echoic.ecode.program import Program, Signature, Spelling
 
-__all__ = ["check"]
+__all__ = ["check", "spelled"]
+
+PYTHON: Final = re.compile(r"(?:\s|#[^\n]*\n|(?:from|import)\s[^\n]*\n)*(?:@|def\s)")  # no E-Code begins like this
 
 
 def check(source: str, signature: "Signature", *, file: str = "<ecode>", spelling: "Spelling" = "ecode") -> "Program":
@@ -29,3 +33,13 @@ def check(source: str, signature: "Signature", *, file: str = "<ecode>", spellin
     text = SourceText(source, file)
     tree = parse_python(text) if spelling == "python" else parse(text)
     return check_tree(tree, signature, text, spelling)
+
+
+def spelled(code: str | Callable[..., object]) -> "tuple[str, Spelling]":
+    """Return the text of code, and how it is spelled: as a Python function, or in C's way.
+
+    Raises:
+        ECodeError: The text of a function cannot be had.
+    """
+    text = code if isinstance(code, str) else source_of(code)
+    return text, "python" if PYTHON.match(text) else "ecode"

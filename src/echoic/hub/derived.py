@@ -5,7 +5,6 @@ anything is sent. Then the channel's manager enters the derived channel, or find
 compiled at any source before somebody subscribes.
 """
 
-import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +30,7 @@ from echoic.channels import (
     Tune,
 )
 from echoic.eager import Modulator, SigningKey, may_stand_for, pack
-from echoic.ecode import Signature, Spelling, check, parameter_format, source_of, updated
+from echoic.ecode import Signature, check, parameter_format, spelled, updated
 from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
 from echoic.wire import Batch
@@ -43,7 +42,6 @@ __all__ = ["DerivationHandle", "Parameters", "Terms", "derive_steps", "modulate_
 
 PLACEMENTS: Final = ("source", "sink", "auto")
 CHANGES_MAX: Final = 100
-PYTHON: Final = re.compile(r"(?:\s|#[^\n]*\n|(?:from|import)\s[^\n]*\n)*(?:@|def\s)")  # no E-Code begins like this
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -77,8 +75,7 @@ def derive_steps(
         raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
     if terms.placement not in PLACEMENTS:
         raise LocalError(f"a placement is one of {', '.join(PLACEMENTS)}, got {terms.placement!r}")
-    text = code if isinstance(code, str) else source_of(code)
-    spelling: Spelling = "python" if PYTHON.match(text) else "ecode"
+    text, spelling = spelled(code)
     made = Format.of(terms.output) if terms.output is not None else None
     block = parameter_format(terms.params) if terms.params is not None else None
     capacities = tuple(sorted(terms.capacities.items()))

@@ -18,6 +18,7 @@ was committed. A commit that takes long is answered now and then by `busy`, so t
 
 import contextlib
 import logging
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from echoic.errors import (
     EchoicError,
     IncompatibleTypesError,
     JournalError,
-    MalformedBatchError,
+    LimitExceededError,
     RefusedError,
     UnreachableError,
 )
@@ -53,6 +54,7 @@ from echoic.hub.intake_book import (
 from echoic.hub.intake_log import LOG_BYTES_MAX, Entry, IntakeLog, LoggedPart
 from echoic.hub.intake_messages import (
     ABORT,
+    BODY_BYTES_MAX,
     COMMIT,
     STAGE,
     Answer,
@@ -79,6 +81,7 @@ BUSY_SECONDS: Final = 1.0
 IDLE_SECONDS: Final = 2.0
 WAKE_SECONDS: Final = 0.2
 CLOSE_SECONDS: Final = 1.0
+GROWN_BYTES_MAX: Final = 16 * BODY_BYTES_MAX  # of a portion whose rows are given another type
 DONE: Final = Answer("done")
 FOLDER: Final = "intake"
 log: Final = logging.getLogger("echoic.hub")
@@ -360,10 +363,13 @@ class Intake:
             match(batch.format, wanted)
         except IncompatibleTypesError as error:
             raise IncompatibleTypesError(f"the rows cannot be events of channel `{self.name}`: {error}") from error
-        bodies = list(bodies_of(batch.to(wanted), bytes_max=2 * len(body)))
-        if len(bodies) != 1:
-            raise MalformedBatchError(f"a portion of {len(body)} bytes is too large as `{wanted.name}`")
-        return bodies[0], batch.count
+        size = batch.count * _record_bytes(wanted)
+        if size > max(GROWN_BYTES_MAX, 2 * len(body)):  # defaults may be large, and take no byte of a portion
+            raise LimitExceededError(
+                f"a portion of {batch.count} rows has {size} bytes as `{wanted.name}`, limit is {GROWN_BYTES_MAX}"
+            )
+        (fitted,) = bodies_of(batch.to(wanted), bytes_max=sys.maxsize)
+        return fitted, batch.count
 
     def _settle_type(self, format: Format) -> None:
         """Let the channel, which was declared without a type, have that of the first rows.
@@ -478,6 +484,12 @@ class Intake:
 
     def __repr__(self) -> str:
         return f"<Intake of {self.channel.id}>"
+
+
+def _record_bytes(format: Format) -> int:
+    """Return how many bytes a record has at least that says nothing by itself."""
+    texts = (field.default for field in format.fields if isinstance(field.default, str | bytes))
+    return format.size + sum(map(len, texts))
 
 
 def _open_channel(

@@ -10,11 +10,15 @@ the attempt that counts.
     commit(q, 7, [(0, a, 2)])                                         Begun       attempt b is stale
        settle(q, 7)                       is on the disk from here on; what is stale of q is dropped
     commit(q, 7, [(0, a, 2)])                                         UnderWay, and Known once it is published
-    stage(q, 6, ...), commit(q, 6, ...)                               Known       a driver that was started again
+    stage(q, 6, ...), commit(q, 6, ...)                               Refused     nobody repeats what is so far behind
 
 A commit that is *Known* is acknowledged and nothing is done: that is the whole of "exactly once", since a query that is
-not sure repeats its last epoch. Therefore only the last epoch of each query has to be remembered. Of queries there may
-be many over the years (every batch write is one), so those that have not committed for longest are forgotten.
+not sure repeats its last epoch. Therefore only the last epoch of each query has to be remembered. An epoch before the
+last is refused: whoever commits it has lost his checkpoint or restored an earlier one, cuts other rows into his epochs
+than before, and would hear that all of them are safe while none is taken.
+
+Of queries there may be many over the years: every batch write is one, of a single epoch 0. Those that have not
+committed for longest are forgotten, and batch writes before streams, which may come back after any time.
 
 What is staged by queries that have died is bounded too: in bytes, in attempts, and by the time since the last portion.
 """
@@ -159,8 +163,11 @@ class Book:
         problem = _problem_of(attempt)
         if problem:
             return Refused(problem)
-        if attempt.epoch <= self._last.get(attempt.query, -1):
-            return Known()
+        if index < 0:
+            return Refused(f"portions are counted from 0, got {index} - at {_shown(attempt)}")
+        last = self._last.get(attempt.query, -1)
+        if attempt.epoch <= last:
+            return Known() if attempt.epoch == last else _outdated(attempt, last)
         staged = self._staged.get(attempt)
         portions = staged.portions if staged is not None else 0
         if index < portions:
@@ -189,8 +196,9 @@ class Book:
             return Refused(problem)
         if (query, epoch) in self._under_way:
             return UnderWay()
-        if epoch <= self._last.get(query, -1):
-            return Known()
+        last = self._last.get(query, -1)
+        if epoch <= last:
+            return Known() if epoch == last else _outdated(Attempt(query, epoch, 0, 0), last)
         if len({part.partition for part in parts}) != len(parts):
             return Refused(f"a commit names a partition twice - at epoch {epoch} of query `{_short(query)}`")
         named = [
@@ -236,10 +244,13 @@ class Book:
         return dropped
 
     def _forget_queries(self) -> None:
-        """Forget the queries that have not committed for longest, but none that is being published."""
-        busy = {query for query, _ in self._under_way}
+        """Forget batch writes, then the queries that have not committed for longest; none that is being published."""
         spare = len(self._last) - self._queries_max
-        for query in [query for query in self._last if query not in busy][: max(spare, 0)]:
+        if spare <= 0:
+            return
+        busy = {query for query, _ in self._under_way}
+        idle = sorted((query for query in self._last if query not in busy), key=lambda query: self._last[query] > 0)
+        for query in idle[:spare]:
             del self._last[query]
 
 
@@ -252,6 +263,14 @@ def _problem_of(attempt: Attempt) -> str:
     if not all(0 <= number <= NUMBER_MAX for number in numbers):
         return f"epoch, partition and attempt are 0 or more, got {', '.join(map(str, numbers))}"
     return ""
+
+
+def _outdated(attempt: Attempt, last: int) -> Refused:
+    """Return why an epoch before the last one of its query is not taken."""
+    return Refused(
+        f"query `{_short(attempt.query)}` has committed epoch {last} and comes with epoch {attempt.epoch}: its "
+        "checkpoint was removed, or is an earlier one; let it write as another query (option `query`)"
+    )
 
 
 def _short(text: str) -> str:

@@ -68,28 +68,24 @@ class IntakeClient:
         self._timeout = timeout
         self._source: Source | None = None
         self._met = False
-        self._type: Format | None = None
         self._lock = threading.Lock()
 
     def type(self) -> Format | None:
         """Return the type of the channel's events, None if the first rows are to tell it.
 
-        It is asked for once, and again after the intake has refused something.
+        It is asked for each time: a channel that was made anew may have fields that it had not before.
 
         Raises:
             ChannelNotFoundError: There is no such channel, or it has no intake; the message says how to make one.
             UnreachableError: Nobody answers.
         """
-        if self._type is not None:
-            return self._type
         begun = time.monotonic()
         deadline = begun + self._timeout
         while True:
             try:
                 self._hub.describe(intake_name(self.channel))
                 descriptor = self._hub.describe(self.channel).descriptor
-                self._type = Format.from_descriptor(descriptor) if descriptor else None
-                return self._type
+                return Format.from_descriptor(descriptor) if descriptor else None
             except ChannelNotFoundError as error:
                 if self._is_missing(begun) or time.monotonic() > deadline:
                     raise self._no_intake() from error
@@ -106,7 +102,7 @@ class IntakeClient:
             ChannelNotFoundError: The channel has no intake.
             UnreachableError: Nobody answers.
         """
-        self._demand(self._portion(STAGE, attempt, index, body))
+        self._demand(self._portion(STAGE, attempt, index, body), self._timeout)
 
     def commit(self, query: str, epoch: int, parts: Sequence[CarriedPart]) -> None:
         """Have an epoch published, once; return when all of its rows are in the journal.
@@ -124,7 +120,7 @@ class IntakeClient:
         while True:
             if not whole:
                 self._stage_carried(query, epoch, parts)
-            answer = self._ask(self._portion(COMMIT, Attempt(query, epoch, 0, 0), 0, body))
+            answer = self._ask(self._portion(COMMIT, Attempt(query, epoch, 0, 0), 0, body), self._timeout)
             if answer.state == "done":
                 return
             lost = answer.state == "lost" and not whole  # it was started anew after these were staged
@@ -134,12 +130,14 @@ class IntakeClient:
     def abort(self, query: str, epoch: int) -> None:
         """Have what was staged of an epoch dropped; one that is committed stays so.
 
+        It is a courtesy to an intake that would forget it in time, so there is not much patience with one that is gone.
+
         Raises:
             RefusedError: The intake does not take it.
             ChannelNotFoundError: The channel has no intake.
             UnreachableError: Nobody answers.
         """
-        self._demand(self._portion(ABORT, Attempt(query, epoch, 0, 0), 0, b""))
+        self._demand(self._portion(ABORT, Attempt(query, epoch, 0, 0), 0, b""), min(self._timeout, TRY_SECONDS))
 
     def close(self) -> None:
         """Let go of the channel; it can be used again."""
@@ -162,15 +160,15 @@ class IntakeClient:
             body=body,
         )
 
-    def _demand(self, portion: Portion) -> None:
-        answer = self._ask(portion)
+    def _demand(self, portion: Portion, seconds: float) -> None:
+        answer = self._ask(portion, seconds)
         if answer.state != "done":
             raise self._refusal(answer)
 
-    def _ask(self, portion: Portion) -> Answer:
+    def _ask(self, portion: Portion, seconds: float) -> Answer:
         """Return the answer to a portion, however often it has to be sent; but not `busy`."""
         begun = time.monotonic()
-        deadline, progress, problem, told = begun + self._timeout, -1, "", ""
+        deadline, progress, problem, told = begun + seconds, -1, "", ""
         with self._lock:
             while (left := deadline - time.monotonic()) > 0:
                 try:
@@ -186,10 +184,11 @@ class IntakeClient:
                     return answer
                 else:
                     told = answer.reason
-                    if answer.progress > progress:
-                        deadline, progress = time.monotonic() + self._timeout, answer.progress
+                    if answer.progress != progress:  # one that was started anew counts from 0
+                        deadline, progress = time.monotonic() + seconds, answer.progress
+                    time.sleep(PAUSE_SECONDS)  # it may be busy with others, and have answered at once
         raise UnreachableError(
-            f"the intake of channel `{self.channel}` has not got further in {self._timeout:g} s: {told or problem}"
+            f"the intake of channel `{self.channel}` has not got further in {seconds:g} s: {told or problem}"
         )
 
     def _is_missing(self, begun: float) -> bool:
@@ -227,7 +226,6 @@ class IntakeClient:
                 source.close()
 
     def _refusal(self, answer: Answer) -> RefusedError:
-        self._type = None
         again = ", because the intake was started anew: repeat the epoch" if answer.state == "lost" else ""
         return RefusedError(f"{answer.reason}{again} - at the intake of channel `{self.channel}`")
 

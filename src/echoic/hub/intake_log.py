@@ -41,6 +41,7 @@ MAGIC: Final = b"EIL1"
 VERSION: Final = 1
 ID_BYTES: Final = 16
 NAME: Final = "log"
+PREPARED: Final = "log.tmp"
 PART: Final = ".part"
 
 
@@ -129,7 +130,9 @@ class IntakeLog:
             storage.make_directory(directory)
             storage.sync_directory(directory.rpartition("/")[0])
             if not storage.exists(path):
-                _begin(storage, directory, tuple(positions), ())
+                _, file = _prepare(storage, directory, tuple(positions), ())
+                file.close()
+                _put_in_place(storage, directory)
             file = storage.open(path, write=True)
             try:
                 standing, entries, size = _scan(file, path)
@@ -230,14 +233,20 @@ class IntakeLog:
         """Begin another file in place of this one, all of which has been published.
 
         Raises:
-            JournalError: That cannot be done; the log goes on as it is.
+            JournalError: That cannot be done. The log goes on as it is, or has `failed` if it may have been replaced:
+                what is appended to a file that has no name any more would be gone.
         """
-        path = f"{self._directory}/{NAME}"
-        with said("begin the log of an intake anew", path):
-            standing = _begin(self._storage, self._directory, self.nexts, tuple(queries))
-            fresh = self._storage.open(path, write=True)
+        with said("begin the log of an intake anew", f"{self._directory}/{NAME}"):
+            standing, fresh = _prepare(self._storage, self._directory, self.nexts, tuple(queries))
+            try:
+                size = fresh.size()
+                _put_in_place(self._storage, self._directory)
+            except OSError as error:
+                fresh.close()
+                self.failed = f"the log may have been replaced ({error.strerror or error}): start the intake again"
+                raise
         self._file.close()
-        self._file, self._id, self._size = fresh, standing.id, fresh.size()
+        self._file, self._id, self._size = fresh, standing.id, size
 
     def close(self) -> None:
         """Let go of it."""
@@ -261,21 +270,28 @@ def _checksum(id: bytes, place: int, pieces: Sequence[Buffer]) -> int:
     return checksum([id, place.to_bytes(8, "little"), *pieces])
 
 
-def _begin(storage: Storage, directory: str, nexts: tuple[int, ...], queries: tuple[tuple[str, int], ...]) -> Standing:
-    """Write a log of one record, in place of one that is there: at every moment either of them is."""
-    path = f"{directory}/{NAME}"
+def _prepare(
+    storage: Storage, directory: str, nexts: tuple[int, ...], queries: tuple[tuple[str, int], ...]
+) -> tuple[Standing, File]:
+    """Write a log of one record beside the one that is there, and leave it open."""
+    path = f"{directory}/{PREPARED}"
     standing = Standing(VERSION, secrets.token_bytes(ID_BYTES), nexts, queries)
-    if storage.exists(path + ".tmp"):
-        storage.remove(path + ".tmp")
-    file = storage.open(path + ".tmp", write=True, create=True)
+    if storage.exists(path):
+        storage.remove(path)
+    file = storage.open(path, write=True, create=True)
     try:
         file.append(_record(standing, [], b"", 0))
         file.sync()
-    finally:
+    except BaseException:
         file.close()
-    storage.rename(path + ".tmp", path)
+        raise
+    return standing, file
+
+
+def _put_in_place(storage: Storage, directory: str) -> None:
+    """Let the log that was prepared be the one that is there: at every moment either of them is."""
+    storage.rename(f"{directory}/{PREPARED}", f"{directory}/{NAME}")
     storage.sync_directory(directory)
-    return standing
 
 
 def _scan(file: File, path: str) -> tuple[Standing, list[Entry], int]:

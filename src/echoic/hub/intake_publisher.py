@@ -27,6 +27,7 @@ from echoic.hub.intake_messages import batch_of_body
 from echoic.hub.naming import source_number
 from echoic.hub.outbound import Source
 from echoic.hub.recording import Recording
+from echoic.hub.sink import RAISED, problem_of
 from echoic.wire import Batch
 
 __all__ = ["Publisher", "lane_names"]
@@ -110,18 +111,21 @@ class Publisher:
             except ClosedError:
                 return  # the hub has ended
             except EchoicError as error:
-                self._suffer(error)
+                self._suffer(str(error))
+                continue
+            except RAISED as error:  # nothing can be committed without this thread
+                self._suffer(problem_of(error))
                 continue
             if done:
                 self.trouble = ""
                 self._waiting.popleft()
                 self._published(entry)
 
-    def _suffer(self, error: EchoicError) -> None:
+    def _suffer(self, trouble: str) -> None:
         """Say once what is wrong, and try again in a while: what is committed cannot be left out."""
-        if self.trouble != str(error):
-            self.trouble = str(error)
-            log.error("rows of %s cannot be published: %s", self._channel.name, error)
+        if self.trouble != trouble:
+            self.trouble = trouble
+            log.error("rows of %s cannot be published: %s", self._channel.name, trouble)
         with self._changed:
             self._changed.wait_for(lambda: self._stopping, RETRY_SECONDS)
 

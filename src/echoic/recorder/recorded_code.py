@@ -34,7 +34,7 @@ from echoic.ecode import (
     check,
     compile_kernel,
     parameter_format,
-    source_of,
+    spelled,
 )
 from echoic.errors import EchoicError, IncompatibleTypesError, JournalError, LocalError
 from echoic.formats import NATIVE, Format, Slots
@@ -43,7 +43,7 @@ from echoic.wire import Batch
 if TYPE_CHECKING:
     from echoic.recorder.reader import Recorded
 
-__all__ = ["Code", "RecordedCode", "retype", "spelled"]
+__all__ = ["Code", "RecordedCode", "retype"]
 
 Code = str | Callable[..., object]
 """An expression, a body in braces, or Python in E-Code's subset, as text or as a function."""
@@ -188,17 +188,3 @@ def retype(recorded: "Recorded", declared: object) -> "Recorded":
     except EchoicError as error:
         raise JournalError(f"{error} - at {recorded.place}") from error
     return msgspec.structs.replace(recorded, batch=batch)
-
-
-def spelled(code: Code) -> tuple[str, Spelling]:
-    """Return code as the compiler takes it, and how it is spelled.
-
-    Raises:
-        ECodeError: The text of a Python function cannot be had.
-    """
-    if not isinstance(code, str):
-        return source_of(code), "python"
-    text = code.strip()
-    if text.startswith(("def ", "@")):
-        return code, "python"
-    return (code if text.startswith("{") else f"{{ return {code}; }}"), "ecode"

@@ -18,11 +18,12 @@ from pyspark.sql.types import StructType
 
 from echoic.errors import PipelineError
 from echoic.spark.offsets import Range, between, split
+from echoic.spark.open_journals import reopened
 from echoic.spark.options import SourceOptions
 from echoic.spark.positions import end_of, start_of
 from echoic.spark.pushing import narrowed, pushed
-from echoic.spark.reading import JournalPart, Reading, open_journal, reading_of
-from echoic.spark.schema import arrow_schema_of
+from echoic.spark.reading import JournalPart, Reading, reading_of
+from echoic.spark.schema import METADATA, arrow_schema_of
 
 __all__ = ["BatchReader", "PushingBatchReader", "parts_of", "read_part"]
 
@@ -36,9 +37,9 @@ class BatchReader(DataSourceReader):
         Raises:
             EchoicError: The journal cannot be read, or does not have what is asked for.
         """
-        journal = open_journal(options)
+        journal = reopened(options)
         heads = journal.heads
-        self.reading: Reading = reading_of(options, schema)
+        self.reading: Reading = reading_of(options, schema, journal)
         self._ranges = between(start_of(journal, options, heads), end_of(journal, options, heads))
 
     def partitions(self) -> list[InputPartition]:
@@ -65,7 +66,9 @@ class PushingBatchReader(BatchReader):
         """
         reading = self.reading
         taken, left = pushed(filters, reading.made_format, self._unsure())
-        self._ranges = narrowed(self._ranges, filters)
+        # Code that remembers has to see all events; and fields of events may be called as the journal's columns are.
+        if not reading.stateful and METADATA.keys().isdisjoint(reading.made_format.by_name):
+            self._ranges = narrowed(self._ranges, filters)
         self.reading = msgspec.structs.replace(reading, pushed=taken)
         return left
 

@@ -23,7 +23,6 @@ What is different from a source:
   time of events work behind it.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -35,7 +34,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructField, StructType
 
-from echoic.ecode import Signature, Spelling, check, parameter_format, source_of
+from echoic.ecode import Signature, check, parameter_format, spelled
 from echoic.ecode.sql import Refusal, Translation, translate
 from echoic.errors import PipelineError
 from echoic.formats import Format
@@ -57,7 +56,6 @@ Code: TypeAlias = str | Callable[..., object]
 How: TypeAlias = Literal["auto", "columns", "kernel"]
 Way: TypeAlias = Literal["columns", "kernel"]
 
-PYTHON: Final = re.compile(r"(?:\s|#[^\n]*\n|(?:from|import)\s[^\n]*\n)*(?:@|def\s)")  # no E-Code begins like this
 WAYS: Final = ("auto", "columns", "kernel")
 ROW_NUMBER: Final = "unused"
 
@@ -102,7 +100,10 @@ class Derivation:
         if self._made is None:
             return passed
         types = struct_of(self._made, metadata=False)
-        made = [sql.expr(text).cast(types[name].dataType).alias(name) for name, text in translation.columns]
+        made = [
+            sql.expr(text).cast(types[name].dataType).alias(name, metadata=types[name].metadata)
+            for name, text in translation.columns
+        ]
         return passed.select(*made, *(f"`{name}`" for name in self._kept))
 
     def _filtered(self, frame: DataFrame) -> DataFrame:
@@ -124,8 +125,13 @@ class Derivation:
 
     def _transformed(self, frame: DataFrame, made: Format) -> DataFrame:
         code, kept, counter = self._code, self._kept, self._counter(frame)
-        fields = [*struct_of(made, metadata=False), *(StructField(name, frame.schema[name].dataType) for name in kept)]
-        struct = StructType(fields)
+        known = [frame.schema[name] for name in kept]
+        struct = StructType(
+            [
+                *struct_of(made, metadata=False),
+                *(StructField(field.name, field.dataType, metadata=field.metadata) for field in known),
+            ]
+        )
         schema = arrow_schema_of(struct)
 
         def transform(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -194,7 +200,7 @@ def explain_derivation(
     if how not in WAYS:
         raise PipelineError(f"`how` is one of {', '.join(WAYS)}, got {how!r}")
     schema = _schema(frame)
-    text, spelling = _spelled(code)
+    text, spelling = spelled(code)
     given = format_of_type(declared) if declared is not None else format_of_frame(schema)
     made = format_of_type(output) if output is not None else None
     block = parameter_format(params) if params is not None else None
@@ -214,12 +220,6 @@ def explain_derivation(
     derivation = Derivation(frame_code, made, tuple(sorted(named)), _kept(schema, made, keep))
     _choose(derivation, translate(program, values), how, schema)
     return derivation
-
-
-def _spelled(code: Code) -> tuple[str, Spelling]:
-    """Return code as text, and how it is spelled."""
-    text = code if isinstance(code, str) else source_of(code)
-    return text, "python" if PYTHON.match(text) else "ecode"
 
 
 def _schema(frame: DataFrame) -> StructType:

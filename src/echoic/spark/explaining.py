@@ -24,6 +24,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JError, OSError)
 """What is raised when something of Spark, the way to it, or the files below it fail."""
 REASON_MAX: Final = 600
 TEXT_MAX: Final = 1 << 20
+CAUSES_MAX: Final = 16
 OURS: Final = re.compile(
     r"echoic\.errors\.(\w+): (.+?)(?=\n\s*(?:at |Caused by|Traceback|During handling|\n|\t|==)|\n\n|\Z)", re.DOTALL
 )
@@ -71,13 +72,21 @@ def reason_of(error: BaseException) -> str:
 def _text(error: BaseException) -> str:
     """Return all that an error and those that caused it say."""
     said: list[str] = []
-    current: BaseException | None = error
-    while current is not None and len(said) < 8:
-        said.append(str(current))
-        if isinstance(current, PySparkException):
-            said.append(str(current.getMessage() or ""))
-        current = current.__cause__ or current.__context__
+    for each in _causes(error):
+        said.append(str(each))
+        if isinstance(each, PySparkException):
+            said.append(str(each.getMessage() or ""))
     return FAILED.sub("", "\n\n".join(said)[:TEXT_MAX])
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an error and those that caused it, in Python or, as Spark notes it, in Java; the innermost is the last."""
+    found: list[BaseException] = []
+    current: object = error
+    while isinstance(current, BaseException) and current not in found and len(found) < CAUSES_MAX:
+        found.append(current)
+        current = getattr(current, "_cause", None) or current.__cause__ or current.__context__
+    return found
 
 
 def _said(conditions: list[tuple[str, str]]) -> str:

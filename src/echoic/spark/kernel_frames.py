@@ -16,6 +16,7 @@ sent as text and compiled once for each worker process, in some milliseconds.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -80,11 +81,17 @@ class FrameCode(msgspec.Struct, frozen=True):
 
 
 def named_format(program: Program) -> Format:
-    """Return the input of a program with only the fields that its code names, and those that tell their lengths."""
+    """Return the input of a program with only the fields that its code names.
+
+    Arrays tell their lengths themselves, as columns do: the field that does so in a record need not be there.
+    """
     given = program.signature.input
     names = {path[0] for root, path in program.used if root == "input" and path}
-    names |= {given.by_name[name].sizing for name in names}
-    fields = [field for field in given.fields if field.name in names]
+    fields = [
+        replace(field, dimensions=("", *field.dimensions[1:])) if field.sizing else field
+        for field in given.fields
+        if field.name in names
+    ]
     return Format.place(given.name, fields or [Field("unused", Kind.BOOL, 1)], NATIVE)
 
 

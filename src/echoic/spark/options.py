@@ -1,31 +1,26 @@
 """What a reader of `format("echoic")` was asked for: Spark's options, read once and checked before anything is opened.
 
-    spark.read.format("echoic").option("journal", "journals").option("channel", "trades").load()
+spark.read.format("echoic").option("journal", "journals").option("channel", "trades").load()
 
-    journal, path      the folder of a journal that driver and executors see
-    channel            whose events: a name in it; alone, echoic://host:port/name or a name that `names` know, which is
-                       read from its recorder over a link
-    names              address of a name server, or several with commas
-    start, end         earliest, latest, a time in ISO 8601, or positions as JSON: {"0": 17}
-    columns            the names of columns with commas
-    where              E-Code that events must pass
-    derive, output     E-Code or Python that makes events of type `output`; without it, code that events must pass
-    params             what the code knows as `param`, as JSON
-    declared           the type that events are read as
-    metadata           whether there are _sequence, _source, _number, _time and _partition
-    splits             into how many parts a batch is cut, by and large; as many as there are processors by default
-    pushdown           whether Spark's own filters run in the reader, which the session must allow
-    maxRowsPerBatch, maxBytesPerBatch
-    statics            `batch`: code with static variables begins anew in each batch of a stream
-    onLoss             `skip`: go on where events cannot be read, rather than fail
-    onFault            `skip`: leave out events at which the code faults, rather than fail
-
-Spark gives a mapping that does not mind case, and whose keys, taken out of it, are in lower case; settings of a
-pipeline have underscores. So a name is what is left without either. A name that is none is refused with the nearest
-one: an option that is silently not there is found out by wrong results.
+journal, path      the folder of a journal that driver and executors see
+channel            whose events: a name in it; alone, echoic://host:port/name or a name that `names` know, which is
+                   read from its recorder over a link
+names              address of a name server, or several with commas
+start, end         earliest, latest, a time in ISO 8601, or positions as JSON: {"0": 17}
+columns            the names of columns with commas
+where              E-Code that events must pass
+derive, output     E-Code or Python that makes events of type `output`; without it, code that events must pass
+params             what the code knows as `param`, as JSON
+declared           the type that events are read as
+metadata           whether there are _sequence, _source, _number, _time and _partition
+splits             into how many parts a batch is cut, by and large; as many as there are processors by default
+pushdown           whether Spark's own filters run in the reader, which the session must allow
+maxRowsPerBatch, maxBytesPerBatch
+statics            `batch`: code with static variables begins anew in each batch of a stream
+onLoss             `skip`: go on where events cannot be read, rather than fail
+onFault            `skip`: leave out events at which the code faults, rather than fail
 """
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -35,6 +30,7 @@ import msgspec
 
 from echoic.errors import FormatError, PipelineError
 from echoic.formats import format_of_text
+from echoic.spark.option_names import SHOWN_MAX, known_options, shown
 
 __all__ = ["SOURCE_OPTIONS", "Boundary", "SourceOptions"]
 
@@ -62,8 +58,6 @@ SOURCE_OPTIONS: Final = (
     "onLoss",
     "onFault",
 )
-SHOWN_MAX: Final = 80
-TEXT_MAX: Final = 1 << 20
 SPLITS_MAX: Final = 10_000
 POSITION_MAX: Final = (1 << 63) - 1
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,7 +112,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PipelineError: One is not known or has a wrong value, or they contradict each other.
         """
-        given = _known(options)
+        given = known_options(options, SOURCE_OPTIONS, "source")
         values: dict[str, object] = {}
         for name, (field, read) in READERS.items():
             if name in given:
@@ -129,35 +123,13 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return asked
 
 
-def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options by the names that they have here.
-
-    Raises:
-        PipelineError: One is not known, is given twice or is too long.
-    """
-    names = {name.lower(): name for name in SOURCE_OPTIONS}
-    given: dict[str, str] = {}
-    for key, value in options.items():
-        name = names.get(key.lower().replace("_", ""))
-        if name is None:
-            near = difflib.get_close_matches(key.lower().replace("_", ""), names, 1, 0.5)
-            meant = f"did you mean `{names[near[0]]}`" if near else f"there are {', '.join(SOURCE_OPTIONS)}"
-            raise PipelineError(f"there is no option `{_shown(key)}`: {meant} - at a source of format `echoic`")
-        if name in given:
-            raise PipelineError(f"the option `{name}` is given twice - at a source of format `echoic`")
-        if len(value) > TEXT_MAX:
-            raise PipelineError(f"the option `{name}` has {len(value)} characters, limit is {TEXT_MAX}")
-        given[name] = value
-    return given
-
-
 def _check_place(asked: SourceOptions, given: Mapping[str, str]) -> None:
     if "journal" in given and "path" in given:
         raise PipelineError("the options `journal` and `path` mean the same: give one of them")
     if asked.journal and (asked.names or asked.channel.startswith("echoic:")):
         raise PipelineError(
             f"a journal is read from its folder or from its recorder: give `journal` and the name of a channel, or a "
-            f"channel and `names`, got journal `{_shown(asked.journal)}` and channel `{_shown(asked.channel)}`"
+            f"channel and `names`, got journal `{shown(asked.journal)}` and channel `{shown(asked.channel)}`"
         )
     if asked.journal or asked.channel.startswith("echoic://"):
         return
@@ -168,7 +140,7 @@ def _check_place(asked: SourceOptions, given: Mapping[str, str]) -> None:
         )
     if not asked.names:
         raise PipelineError(
-            f"nobody is given who knows channel `{_shown(asked.channel)}`: set `journal` to the folder in which it is "
+            f"nobody is given who knows channel `{shown(asked.channel)}`: set `journal` to the folder in which it is "
             "recorded, or `names` to the address of a name server"
         )
 
@@ -180,12 +152,8 @@ def _check_code(asked: SourceOptions) -> None:
         raise PipelineError("the option `params` is what code knows as `param`, give `where` or `derive` as well")
 
 
-def _shown(value: str) -> str:
-    return value if len(value) <= SHOWN_MAX else f"{value[:SHOWN_MAX]}..."
-
-
 def _wrong(name: str, value: str, allowed: str) -> PipelineError:
-    return PipelineError(f"the option `{name}` is {allowed}, got `{_shown(value)}`")
+    return PipelineError(f"the option `{name}` is {allowed}, got `{shown(value)}`")
 
 
 def _text(name: str, value: str) -> str:
@@ -259,7 +227,8 @@ def _boundary(name: str, value: str) -> Boundary:
     except ValueError as error:
         raise _wrong(name, value, "`earliest`, `latest`, a time in ISO 8601 or positions as JSON") from error
     known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return Boundary("time", (known - EPOCH) // timedelta(microseconds=1) * 1000)
+    nanoseconds = (known - EPOCH) // timedelta(microseconds=1) * 1000
+    return Boundary("time", max(-POSITION_MAX, min(nanoseconds, POSITION_MAX)))  # what a journal can tell
 
 
 def _positions(name: str, text: str) -> Boundary:

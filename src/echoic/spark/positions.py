@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from echoic.recorder import Journal
+from echoic.recorder import Hole, Journal
 from echoic.spark.offsets import placed, within
 from echoic.spark.options import Boundary, SourceOptions
 
@@ -19,7 +19,7 @@ def start_of(journal: Journal, options: SourceOptions, heads: Sequence[int]) -> 
         JournalError: The journal cannot be read.
     """
     firsts = journal.firsts
-    asked = placed(options.start, firsts, heads, _times(journal, options.start, heads), journal.name)
+    asked = placed(options.start, firsts, heads, _times(journal, options.start, heads, options), journal.name)
     return within(asked, firsts, heads, journal.name, skip=options.on_loss == "skip")
 
 
@@ -30,7 +30,7 @@ def end_of(journal: Journal, options: SourceOptions, heads: Sequence[int]) -> tu
         PipelineError: It is to end in a partition that is not there.
         JournalError: The journal cannot be read.
     """
-    asked = placed(options.end, heads, heads, _times(journal, options.end, heads), journal.name)
+    asked = placed(options.end, heads, heads, _times(journal, options.end, heads, options), journal.name)
     return tuple(map(min, asked, heads)) if options.end.kind != "earliest" else journal.firsts
 
 
@@ -49,12 +49,14 @@ def rows_of_bytes(journal: Journal, start: Sequence[int], heads: Sequence[int], 
     return max(rows * bytes_max // size, 1) if size and rows else bytes_max
 
 
-def _times(journal: Journal, boundary: Boundary, heads: Sequence[int]) -> list[int]:
+def _times(journal: Journal, boundary: Boundary, heads: Sequence[int], options: SourceOptions) -> list[int]:
     """Return for each partition the first event that was recorded at a time or later, if one is asked for."""
     if boundary.kind != "time":
         return []
     found = []
+    passed: list[Hole] = []
+    on_hole = passed.append if options.on_loss == "skip" else None  # whoever reads it tells of it
     for partition in range(journal.partitions):
-        first = next(journal.read(partition=partition, since=boundary.time_ns), None)
+        first = next(journal.read(partition=partition, since=boundary.time_ns, on_hole=on_hole), None)
         found.append(heads[partition] if first is None else min(first.sequence, heads[partition]))
     return found

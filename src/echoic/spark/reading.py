@@ -10,7 +10,8 @@ A `Reading` is decided on the driver and travels to the executors, where it has 
 type that its events are read as, the code, the schema. Executors decide nothing, so a batch that is tried again, on
 another machine, after new types were recorded, gives the same rows.
 
-Worker processes are used again for one small batch after the other, so journals stay open and kernels stay compiled.
+Worker processes are used again for one small batch after the other, so journals stay open (`open_journals`) and kernels
+stay compiled.
 An executor that sees less of a journal than the driver did, as over a network file system, waits a while and then
 fails: rows are never left out because they are late.
 """
@@ -18,7 +19,6 @@ fails: rows are never left out because they are late.
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -30,14 +30,14 @@ from echoic.errors import PipelineError
 from echoic.formats import Format, format_of_text
 from echoic.recorder import ArrowStream, Filter, Hole, Journal, Recorded, Transform, fill_hole, project
 from echoic.spark.offsets import Range
+from echoic.spark.open_journals import open_journal, reopened
 from echoic.spark.options import SourceOptions
 from echoic.spark.schema import METADATA, arrow_schema_of, columns_of, fitted, struct_of
 
-__all__ = ["JournalPart", "Pushed", "Reading", "open_journal", "reading_of"]
+__all__ = ["JournalPart", "Pushed", "Reading", "reading_of"]
 
 Stage: TypeAlias = Filter | Transform
 
-JOURNALS_MAX: Final = 16
 ROWS_MAX: Final = 65_536
 PATIENCE_SECONDS: Final = 10.0
 
@@ -99,6 +99,8 @@ class Reading(msgspec.Struct, frozen=True):
         """
         found = open_journal(self.options)
         if found.id != self.journal:
+            found = reopened(self.options)
+        if found.id != self.journal:
             raise PipelineError(
                 f"reading began in journal {self.journal}, here is journal {found.id} - at channel `{found.name}`"
             )
@@ -136,10 +138,11 @@ class Reading(msgspec.Struct, frozen=True):
         events = journal.read(part.start, part.end, partition=part.partition, on_hole=tell)
         for stage in self.stages(_tell_fault if self.options.on_fault == "skip" else None):
             events = _passed(events, stage)
+        target = self._target()
         stream = ArrowStream(
-            self._target(),
+            target,
             (),
-            metadata=any(name in METADATA for name in self.schema.names),
+            metadata=not METADATA.keys().isdisjoint(self.schema.names) and METADATA.keys().isdisjoint(target.by_name),
             rows=ROWS_MAX,
             on_hole=lambda hole: fill_hole(hole, journal.name, tell),
         )
@@ -176,18 +179,20 @@ class Reading(msgspec.Struct, frozen=True):
         return tell
 
 
-def reading_of(options: SourceOptions, schema: StructType | None = None) -> Reading:
+def reading_of(options: SourceOptions, schema: StructType | None = None, journal: Journal | None = None) -> Reading:
     """Decide how a journal is read.
 
     Args:
         options: What was asked for.
         schema: The columns that are wanted; all, if nothing is said.
+        journal: The journal, for who has just opened it.
 
     Raises:
         PipelineError: There is no type, or a column that is asked for is not there.
         EchoicError: The journal cannot be opened, or the code is wrong.
     """
-    journal = open_journal(options)
+    if journal is None:
+        journal = reopened(options)
     if options.declared:
         read_as = format_of_text(options.declared)
     else:
@@ -196,25 +201,6 @@ def reading_of(options: SourceOptions, schema: StructType | None = None) -> Read
     reading = Reading(options, journal.id, read_as.descriptor, arrow_schema_of(schema or _struct(made, options)))
     reading.stages()  # tells at once if the code is wrong
     return reading
-
-
-def open_journal(options: SourceOptions) -> Journal:
-    """Return the journal that options name, which stays open in this process.
-
-    Raises:
-        JournalError: There is none, or it cannot be read.
-        EchoicError: The channel or its recorder cannot be reached.
-    """
-    return _opened(options.journal, options.channel, options.names)
-
-
-@lru_cache(maxsize=JOURNALS_MAX)
-def _opened(path: str, channel: str, names: tuple[str, ...]) -> Journal:
-    if path:
-        return Journal(path, channel)
-    from echoic.spark.worker_hub import worker_hub
-
-    return worker_hub(names).open(channel).journal()
 
 
 def _struct(made: Format, options: SourceOptions) -> StructType:

@@ -221,5 +221,6 @@ def _padded(column: Column, wanted: Any, path: str) -> Column:  # noqa: ANN401 -
     for value in values:
         if value is not None and len(value) > width:
             raise EncodeError(f"a text has {len(value)} bytes, limit is {width} - at `{path}`")
-    found: Column = pyarrow.array([value and value.ljust(width, b"\0") for value in values], wanted)
+    filled = [None if value is None else value.ljust(width, b"\0") for value in values]
+    found: Column = pyarrow.array(filled, wanted)
     return found

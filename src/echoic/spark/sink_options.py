@@ -9,13 +9,13 @@ query       what the rows are known by, so that none is taken twice; for a strea
 timeout     seconds to be patient with an intake that does not answer, or gets no further
 """
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from echoic.errors import PipelineError
+from echoic.spark.option_names import known_options, shown
 
 __all__ = ["SINK_OPTIONS", "SinkOptions"]
 
@@ -23,7 +23,6 @@ SINK_OPTIONS: Final = ("channel", "names", "query", "timeout")
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname", "outputmode"})
 TIMEOUT_SECONDS: Final = 60.0
 TIMEOUT_SECONDS_MAX: Final = 86_400.0
-SHOWN_MAX: Final = 80
 QUERY_CHARACTERS_MAX: Final = 200
 
 
@@ -42,14 +41,14 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PipelineError: One is not known, has a wrong value, or is missing.
         """
-        given = _known(options)
+        given = known_options(options, SINK_OPTIONS, "sink", SPARKS_OWN)
         channel = given.get("channel", "").strip()
         if not channel:
             raise PipelineError("a sink of format `echoic` needs the option `channel`, the name or id of a channel")
         names = tuple(word.strip() for word in given.get("names", "").split(",") if word.strip())
         if "://" not in channel and not names:
             raise PipelineError(
-                f"nobody is given who knows channel `{_shown(channel)}`: set `names` to the address of a name server, "
+                f"nobody is given who knows channel `{shown(channel)}`: set `names` to the address of a name server, "
                 "or `channel` to an id such as echoic://127.0.0.1:7401/alerts"
             )
         return cls(
@@ -57,29 +56,10 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options by the names that they have here.
-
-    Raises:
-        PipelineError: One is not known.
-    """
-    given: dict[str, str] = {}
-    for key, value in options.items():
-        name = key.lower().replace("_", "")
-        if name in SPARKS_OWN:
-            continue
-        if name not in SINK_OPTIONS:
-            near = difflib.get_close_matches(name, SINK_OPTIONS, 1, 0.5)
-            meant = f"did you mean `{near[0]}`" if near else f"there are {', '.join(SINK_OPTIONS)}"
-            raise PipelineError(f"there is no option `{_shown(key)}`: {meant} - at a sink of format `echoic`")
-        given[name] = value
-    return given
-
-
 def _query(text: str) -> str:
     if len(text) > QUERY_CHARACTERS_MAX or not text.isprintable():
         raise PipelineError(
-            f"the option `query` is a name of at most {QUERY_CHARACTERS_MAX} printable characters, got {_shown(text)!r}"
+            f"the option `query` is a name of at most {QUERY_CHARACTERS_MAX} printable characters, got {shown(text)!r}"
         )
     return text
 
@@ -93,10 +73,6 @@ def _timeout(text: str | None) -> float:
         seconds = 0.0
     if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
         raise PipelineError(
-            f"the option `timeout` is a number of seconds from 0 to {TIMEOUT_SECONDS_MAX:g}, got `{_shown(text)}`"
+            f"the option `timeout` is a number of seconds from 0 to {TIMEOUT_SECONDS_MAX:g}, got `{shown(text)}`"
         )
     return seconds
-
-
-def _shown(value: str) -> str:
-    return value if len(value) <= SHOWN_MAX else f"{value[:SHOWN_MAX]}..."

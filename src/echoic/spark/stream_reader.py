@@ -136,7 +136,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows_max(self, journal: Journal, start: tuple[int, ...], heads: tuple[int, ...], limit: ReadLimit) -> int:
         """Return how many events a batch may have; every one that is there, if Spark wants all."""
-        rows = sum(heads) - sum(start)
+        rows = sum(max(head - position, 0) for head, position in zip(heads, start, strict=True))
         bytes_max = limit.max_bytes if isinstance(limit, ReadMaxBytes) else 0
         if isinstance(limit, ReadMaxRows):
             rows, bytes_max = min(rows, limit.max_rows), self.reading.options.bytes_max

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 import pyarrow
-import pyarrow.dataset
 import pyarrow.parquet
 from pyspark.errors import AnalysisException
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -51,6 +50,7 @@ from echoic.spark.sink_log import LOG_FOLDER, last_batch, listed_files
 from echoic.spark.table_schema import extended
 
 if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -183,12 +183,14 @@ def committed_files(path: str) -> tuple[str, ...]:
     return files
 
 
-def table_dataset(path: str) -> pyarrow.dataset.Dataset:
+def table_dataset(path: str) -> "Dataset":
     """Return the committed rows of a table as a dataset of pyarrow, with all columns there ever were.
 
     Raises:
         PipelineError: There is no table, or it cannot be read.
     """
+    import pyarrow.dataset  # brings pandas, which no task of a query needs
+
     folder = _table_folder(path)
     schema, by = _described(folder)
     arrow = to_arrow_schema(schema, timezone="UTC")
