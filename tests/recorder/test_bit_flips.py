@@ -14,7 +14,7 @@ from echoic.testing.journal_campaign import run_flips
 from echoic.testing.journal_sight import see
 from echoic.wire import Buffer
 
-FLIPS, PARTS = 4_000, 2
+FLIPS, PARTS = 10_000, 5
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -35,13 +35,13 @@ def test_every_bit_of_a_header_and_of_the_small_files_is_watched() -> None:
 def test_a_flipped_bit_of_an_index_changes_nothing_for_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "STRETCH_BYTES", 500)
     flips = 0
-    for seed in range(4):
+    for seed in range(8):
         journal = FlippedJournal(seed, batches=20, segment_bytes_max=4000)
         for path in (path for path in journal.small if path.endswith(".index")):
             for bit in range(seed, 8 * journal.disk.files()[path], 17):
                 journal.check(path, bit, recovering=bit % 8 == 0)
                 flips += 1
-    assert flips > 250
+    assert flips > 500
 
 
 def test_a_segment_that_cannot_be_read_is_named_and_a_hole_and_the_rest_is_recovered() -> None:

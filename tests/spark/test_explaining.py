@@ -105,6 +105,22 @@ def test_a_commit_that_failed_is_explained_by_what_spark_notes_as_its_cause() ->
     assert reason_of(outer) == "epoch 3 is refused - at the intake of `alerts`"
 
 
+def test_of_an_error_that_has_another_one_as_its_cause_the_outer_one_is_told() -> None:
+    page = """Traceback (most recent call last):
+  File "/x/echoic/hub/hub.py", line 1, in ask
+echoic.errors.UnreachableError: no hub answers at 127.0.0.1:1
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/x/echoic/spark/writing.py", line 1, in commit_rows
+echoic.errors.PipelineError: the intake of channel `alerts` has not got further in 60 s: no hub answers at 127.0.0.1:1
+ SQLSTATE: 38000"""
+    told = "the intake of channel `alerts` has not got further in 60 s: no hub answers at 127.0.0.1:1"
+    assert reason_of(StreamingQueryException(STREAM + page)) == told
+    assert reason_of(StreamingQueryException(STREAM + page + f"\n\nCaused by: {page}\n\tat java.Thread.run")) == told
+
+
 def test_a_reason_is_never_a_page() -> None:
     assert len(reason_of(ValueError("x" * 100_000))) < 1000
 

@@ -157,9 +157,9 @@ def test_a_commit_that_fails_is_made_good_when_the_query_is_started_again(feed: 
     hub = Hub()
     channel = hub.intake("ticks", journals, Tick).channel.id
     feed.add(1)
-    query = feed.start(channel, once=False, timeout="1")
+    query = feed.start(channel, once=False, timeout="3")
     try:
-        eventually(lambda: recorded(journals) == [1])
+        eventually(lambda: recorded(journals) == [1] or query.exception())
         hub.close()
         feed.add(2)
         with pytest.raises(PySparkException) as raised:
@@ -181,7 +181,7 @@ def test_a_stream_outlives_a_restart_of_the_intake(feed: Feed, tmp_path: Path) -
     feed.add(1)
     query = feed.start(channel, once=False)
     try:
-        eventually(lambda: recorded(journals) == [1])
+        eventually(lambda: recorded(journals) == [1] or query.exception())
         hub.close()
         feed.add(2)
         with Hub(hub.address) as again:

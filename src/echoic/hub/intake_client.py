@@ -89,9 +89,11 @@ class IntakeClient:
             except ChannelNotFoundError as error:
                 if self._is_missing(begun) or time.monotonic() > deadline:
                     raise self._no_intake() from error
-            except UnreachableError:
+            except UnreachableError as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise UnreachableError(
+                        f"the intake of channel `{self.channel}` has not answered in {self._timeout:g} s: {error}"
+                    ) from error
             time.sleep(PAUSE_SECONDS)
 
     def stage(self, attempt: Attempt, index: int, body: bytes) -> None:

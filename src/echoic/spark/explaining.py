@@ -59,7 +59,7 @@ def reason_of(error: BaseException) -> str:
         return "the Java that ran Spark is gone, killed or out of memory"
     text = _text(error)
     if ours := OURS.findall(text):
-        return _line(min((said for _, said in ours), key=len) if len(ours) > 1 else ours[0][1])
+        return _line(_outermost([said for _, said in ours]))
     if outside := OUTSIDE.search(text):
         return _line(_with_file(outside[1], text, outside.start()))
     if python := PYTHON.findall(text):
@@ -87,6 +87,12 @@ def _causes(error: BaseException) -> list[BaseException]:
         found.append(current)
         current = getattr(current, "_cause", None) or current.__cause__ or current.__context__
     return found
+
+
+def _outermost(ours: list[str]) -> str:
+    """Return the last of our errors: Python tells causes first. Of its copies it is the shortest, which ends right."""
+    line = ours[-1].partition("\n")[0]
+    return min((said for said in ours if said.startswith(line)), key=len)
 
 
 def _said(conditions: list[tuple[str, str]]) -> str:

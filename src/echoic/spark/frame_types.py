@@ -10,14 +10,30 @@ types of their columns:
     decimal(20,0)                                  uint64, as the source has it       binary    bytes
     array<double>, struct<...>                     float64[], a record
 
-A column that can be no field, such as a timestamp or a map, is left out: code cannot name it, and passes it on.
+A column that can be no field, such as a timestamp, a map or a variant, is left out: code cannot name it, and passes it
+on.
 """
 
 from dataclasses import replace
 from typing import Final
 
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, DecimalType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from echoic.errors import FormatError, PipelineError, RemoteError
 from echoic.formats import NATIVE, Field, Format, Kind, format_of_schema, format_of_text
@@ -26,6 +42,17 @@ from echoic.spark.schema import TYPE_KEY, struct_of
 __all__ = ["check_columns", "format_of_frame", "format_of_type"]
 
 ROW: Final = "Row"
+PLAIN: Final = (
+    BooleanType(),
+    ByteType(),
+    ShortType(),
+    IntegerType(),
+    LongType(),
+    FloatType(),
+    DoubleType(),
+    StringType(),
+    BinaryType(),
+)
 
 
 def format_of_type(declared: object) -> Format:
@@ -85,17 +112,23 @@ def _field(column: StructField) -> Field | None:
 def _told(column: StructField) -> Field | None:
     """Return the field that the metadata of a column tells of; None if it tells nothing, or of another type."""
     told = column.metadata.get(TYPE_KEY)
-    if told is None:
+    if not isinstance(told, str):
         return None
     try:
-        format = Format.from_descriptor(bytes.fromhex(told)).on(NATIVE)
+        (field,) = Format.from_descriptor(bytes.fromhex(told)).on(NATIVE).fields
     except (ValueError, RemoteError):  # somebody else's metadata, or that of another time
         return None
-    (kind,) = (field.dataType for field in struct_of(format, metadata=False))
-    same = kind.simpleString() == column.dataType.simpleString()
-    return replace(format.fields[0], name=column.name) if same else None
+    (kind,) = (each.dataType for each in struct_of(Format.place(ROW, [field], NATIVE), metadata=False))
+    return replace(field, name=column.name) if kind.simpleString() == column.dataType.simpleString() else None
 
 
 def _plain(kind: DataType) -> bool:
-    """Tell whether Arrow's type for one of Spark's says all of it: strings with an order of their own are others."""
-    return not isinstance(kind, StringType) or kind == StringType()
+    """Tell whether Arrow's type for one of Spark's says all of it.
+
+    It does not for strings with an order of their own, nor for what is a record to Arrow only, as a variant is.
+    """
+    if isinstance(kind, ArrayType):
+        return _plain(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_plain(field.dataType) for field in kind)
+    return kind in PLAIN

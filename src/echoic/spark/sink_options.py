@@ -5,7 +5,8 @@ frame.writeStream.format("echoic").option("channel", "alerts").option("names", "
 channel     whose events the rows become: echoic://host:port/name, or a name that `names` know
 names       address of a name server, or several with commas
 query       what the rows are known by, so that none is taken twice; for a stream Spark's own id of the query, which
-            a checkpoint keeps, and for a batch an id of its own. Who names a batch may write it again in vain.
+            a checkpoint keeps, and for a batch an id of its own. Who names a batch may write it again in vain, and a
+            stream that is named and has lost its checkpoint is refused.
 timeout     seconds to be patient with an intake that does not answer, or gets no further
 """
 

@@ -3,6 +3,7 @@
 No timing decides anything here.
 """
 
+import re
 from collections.abc import Callable
 
 import numpy
@@ -162,7 +163,11 @@ def test_all_hostile_code_is_refused_or_suspended() -> None:
     hostile.measure(Effort(rounds=1, sample_seconds=0.002), report)
     (table,) = report.tables
     assert table.cases == [hostile.WITHOUT, hostile.WITH, hostile.ARRIVING]
-    assert "of 10 hostile derivations 1 were refused, 9 suspended, 0 went on" in report.remarks
+    told = re.compile(r"of 10 hostile derivations (\d+) were refused, (\d+) suspended, 0 went on")
+    (found,) = filter(None, map(told.fullmatch, report.remarks))
+    refused, suspended = map(int, found.groups())
+    assert refused >= 1  # one is too costly for any source, more if compiling takes too long on a busy machine
+    assert refused + suspended == 10
 
 
 def test_only_the_parts_that_are_asked_for_are_measured() -> None:

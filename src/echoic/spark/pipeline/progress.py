@@ -5,6 +5,9 @@ a `Progress`, an event like any other: on the channel `pipeline.NAME` of the pip
 anybody else can watch it. A query that has nothing to do says nothing for long; so the last event is submitted again
 twice a second, and whoever comes late does not have to wait.
 
+The listener is told late, in a queue of all queries, and its words may be overtaken: a query knows its last batches at
+once, and `catch_up` counts them ahead of the listener, which then does not count them again.
+
 Three figures are put together here:
 
     rows out    counted on the way to the output (`observe`), since Spark's own sinks do not tell
@@ -16,7 +19,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -34,7 +37,7 @@ from pyspark.sql.streaming.listener import (
 from echoic.errors import EchoicError
 from echoic.formats import event
 
-__all__ = ["ROWS", "Progress", "Tally", "Watcher", "lag_of", "progress_of", "seconds_of"]
+__all__ = ["ROWS", "Progress", "Tally", "Watcher", "has_run", "lag_of", "progress_of", "seconds_of"]
 
 log: Final = logging.getLogger("echoic.spark")
 ROWS: Final = "echoic_rows"
@@ -108,8 +111,8 @@ def progress_of(pipeline: str, output: str, reported: StreamingQueryProgress) ->
         pipeline=pipeline,
         output=output,
         batch=reported.batchId,
-        rows_in=reported.numInputRows,
-        rows_per_second=_number(reported.processedRowsPerSecond),
+        rows_in=reported.numInputRows or 0,
+        rows_per_second=_number(reported.processedRowsPerSecond or 0.0),
         rows_out=int(counted["rows"]) if counted is not None else max(0, reported.sink.numOutputRows),
         lag=sum(lag_of(source) for source in reported.sources),
         duration_ms=int(reported.batchDuration),
@@ -118,6 +121,11 @@ def progress_of(pipeline: str, output: str, reported: StreamingQueryProgress) ->
         state_rows=sum(state.numRowsTotal for state in states),
         at=seconds_of(reported.timestamp) or time.time(),
     )
+
+
+def has_run(reported: StreamingQueryProgress) -> bool:
+    """Tell whether Spark reports on a batch, and not on having had nothing for one."""
+    return BATCH_RAN in reported.durationMs
 
 
 def lag_of(source: SourceProgress) -> int:
@@ -143,8 +151,11 @@ class Watcher(StreamingQueryListener):
         self._submit = submit
         self._tallies: Final = {output: Tally(output, place) for output, place in places.items()}
         self._last: Final[dict[str, Progress]] = {}
-        self._runs: Final[dict[str, str]] = {}
+        self._heard: Final = dict.fromkeys(places, -1)
+        self._ahead: Final[dict[str, set[int]]] = {output: set() for output in places}
+        """Batches that were counted and that the listener has not told of yet."""
         self._lock = threading.Lock()
+        self._runs: Final[set[str]] = set()
         self._ended: Final[set[str]] = set()
         self.changed: Final = threading.Event()
         """Set when an output has ended."""
@@ -155,9 +166,26 @@ class Watcher(StreamingQueryListener):
             return list(self._tallies.values())
 
     def ended(self) -> set[str]:
-        """Return the outputs of which the end was reported."""
+        """Return the runs of queries of which the end was reported, by Spark's ids."""
         with self._lock:
             return set(self._ended)
+
+    def heard(self, output: str) -> int:
+        """Return the last batch of an output that is counted; -1 for none."""
+        with self._lock:
+            return max(self._heard[output], *self._ahead[output], -1)
+
+    def catch_up(self, output: str, known: Iterable[StreamingQueryProgress]) -> None:
+        """Count what a query knows of its batches, and the listener has not told of yet."""
+        for reported in known:
+            progress = progress_of(self._pipeline, output, reported)
+            with self._lock:
+                ahead = self._ahead[output]
+                if not has_run(reported) or progress.batch <= self._heard[output] or progress.batch in ahead:
+                    continue
+                ahead.add(progress.batch)
+                self._keep(progress, ran=True)
+            self._tell(progress)
 
     def repeat(self) -> None:
         """Submit the last event of each output again, for those who came late."""
@@ -167,35 +195,41 @@ class Watcher(StreamingQueryListener):
             self._tell(progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Remember which run is which output's."""
-        output = self._output(event.name)
-        if output is not None:
+        """Remember which runs are ours; others may have queries in the same session."""
+        if self._output(event.name) is not None:
             with self._lock:
-                self._runs[str(event.runId)] = output
+                self._runs.add(str(event.runId))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Count a batch."""
+        """Count a batch, unless that was done ahead."""
         output = self._output(event.progress.name)
         if output is None:
             return
-        progress = progress_of(self._pipeline, output, event.progress)
-        ran = BATCH_RAN in event.progress.durationMs
+        progress, ran = progress_of(self._pipeline, output, event.progress), has_run(event.progress)
         with self._lock:
-            tally = self._tallies[output]
-            self._tallies[output] = tally.after(progress) if ran else tally.idle(progress)
-            self._last[output] = progress
+            ahead, counted = self._ahead[output], progress.batch in self._ahead[output]
+            if ran:
+                self._heard[output] = progress.batch
+                ahead.discard(progress.batch)
+            if counted or (ahead and not ran):
+                return
+            self._keep(progress, ran=ran)
         self._tell(progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Count nothing: there was nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Remember that an output has ended."""
+        """Remember that a run has ended."""
         with self._lock:
-            output = self._runs.get(str(event.runId))
-            if output is not None:
-                self._ended.add(output)
+            if (run := str(event.runId)) in self._runs:
+                self._ended.add(run)
         self.changed.set()
+
+    def _keep(self, progress: Progress, *, ran: bool) -> None:
+        tally = self._tallies[progress.output]
+        self._tallies[progress.output] = tally.after(progress) if ran else tally.idle(progress)
+        self._last[progress.output] = progress
 
     def _output(self, query: str | None) -> str | None:
         output = (query or "").removeprefix(f"{self._pipeline}.")

@@ -2,7 +2,8 @@
 
 Each output is a query of Spark's with a checkpoint of its own. A thread looks after them a few times a second:
 
-    an output has failed          the others are stopped too: tables that go on beside one that does not are worse
+    an output has failed          the others are stopped too: tables that go on beside one that does not are worse;
+                                  only if Spark was too impatient with it (`queries`), it is started again
     somebody asks to stop         by `stop()`, by `echoic pipeline stop`, which leaves a file, or by a signal
     all outputs have ended        as with `once`, when everything that was there is done
     nothing of it                 the last progress is published again, and written down
@@ -10,25 +11,32 @@ Each output is a query of Spark's with a checkpoint of its own. A thread looks a
 then everything is put away in the order in which it depends on each other: queries, listener, hub, session, lock.
 A query that is stopped in the middle of a batch does this batch again when the pipeline is started the next time, and
 its output takes it once: stopping and crashing need no difference.
+
+What each output got is told by Spark twice. A listener hears of every batch, but later: its words wait in a queue, and
+on a busy machine, where batches are large, what waits there may be a fifth of all rows. The query itself knows its last
+hundred batches at once. So whoever asks for figures is told what the query knows and the listener has not heard yet,
+and the listener is waited for at the end.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
-from pyspark.sql.streaming.query import StreamingQuery
 
 from echoic.errors import EchoicError, PipelineError
 from echoic.spark.explaining import SPARK_ERRORS, reason_of
 from echoic.spark.pipeline.progress import Tally, Watcher
+from echoic.spark.pipeline.queries import OutputQuery
 from echoic.spark.pipeline.state import Phase, Run, StateFolder
 
 __all__ = ["Running"]
 
+log: Final = logging.getLogger("echoic.spark")
 LOOK_SECONDS: Final = 0.2
 REPEAT_SECONDS: Final = 0.5
 REPORT_SECONDS: Final = 5.0
@@ -42,14 +50,16 @@ class Running:
         self,
         run: Run,
         state: StateFolder,
-        queries: Mapping[str, StreamingQuery],
+        queries: Sequence[OutputQuery],
         watcher: Watcher,
         resources: ExitStack,
     ) -> None:
         """Look after queries that were started; `resources` are closed when they have ended."""
         self.run: Run = run
         """Who runs, since when, and at the end how it ended."""
-        self._state, self._queries, self._watcher, self._resources = state, dict(queries), watcher, resources
+        self._state, self._queries, self._watcher, self._resources = state, tuple(queries), watcher, resources
+        self._asking = threading.Lock()
+        self._answering = True
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._failure: PipelineError | None = None
@@ -68,7 +78,8 @@ class Running:
         return self._cause
 
     def tallies(self) -> list[Tally]:
-        """Return what each output got so far."""
+        """Return what each output got so far: all of its batches that have ended."""
+        self._catch_up()
         return self._watcher.tallies()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -122,7 +133,7 @@ class Running:
             if time.monotonic() - repeated > REPEAT_SECONDS:
                 repeated = time.monotonic()
                 self._watcher.repeat()
-                self._state.keep_progress(self.tallies())
+                self._state.keep_progress(self._watcher.tallies())
             if not self._some_active():
                 return
         self._end("stopped")
@@ -133,17 +144,23 @@ class Running:
         Raises:
             PipelineError: One has not.
         """
-        active = 0
-        for output, query in self._queries.items():
-            if query.isActive:
-                active += 1
-            elif (error := query.exception()) is not None:
-                self._cause = error
-                raise PipelineError(f"outputs.{output}: {reason_of(error)}")
-        return active > 0
+        active = [query.look_after() for query in self._queries]
+        return any(active)
+
+    def _catch_up(self) -> None:
+        """Count the batches that queries know of and the listener does not yet."""
+        with self._asking:
+            if not self._answering:
+                return
+            try:
+                for query in self._queries:
+                    if query.last_batch() > self._watcher.heard(query.output):
+                        self._watcher.catch_up(query.output, query.recent())
+            except SPARK_ERRORS as error:
+                log.debug("what a query knows of its batches cannot be told: %s", reason_of(error))
 
     def _failed(self, error: BaseException) -> None:
-        self._cause = self._cause or error
+        self._cause = self._cause or error.__cause__ or error
         self._failure = error if isinstance(error, PipelineError) else PipelineError(reason_of(error))
         self._end("failed", str(self._failure))
 
@@ -152,9 +169,12 @@ class Running:
 
     def _put_away(self) -> None:
         """Stop what runs, and close what was opened, though one of them may refuse."""
-        for query in self._queries.values():
+        for query in self._queries:
             self._attempt(query.stop)
         self._await_reports()
+        self._catch_up()
+        with self._asking:
+            self._answering = False
         self._attempt(self._resources.close)
         if self.run.state in ("starting", "running"):
             self._end("finished")
@@ -165,8 +185,8 @@ class Running:
 
     def _await_reports(self) -> None:
         """Wait until the last words of all queries have come from Java, which takes its time."""
-        deadline = time.monotonic() + REPORT_SECONDS
-        while self._watcher.ended() < set(self._queries) and time.monotonic() < deadline:
+        runs, deadline = {query.run_id for query in self._queries}, time.monotonic() + REPORT_SECONDS
+        while not runs <= self._watcher.ended() and time.monotonic() < deadline:
             self._watcher.changed.wait(LOOK_SECONDS)
             self._watcher.changed.clear()
 

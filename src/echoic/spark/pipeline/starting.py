@@ -5,7 +5,7 @@
     hub         for progress, and for the channels that the pipeline has itself
     session     Java and Spark, some seconds
     frames      sources are there, columns exist, queries are understood
-    queries     tables fit, checkpoints are read, batches begin
+    queries     tables fit, checkpoints are read, batches begin; one after the other, see `queries`
 
 When one of them fails, those before it are put away again, and the state folder tells why.
 """
@@ -20,7 +20,6 @@ from typing import Final, assert_never
 import msgspec
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as columns
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from echoic.errors import EchoicError, PipelineError, UnreachableError
@@ -31,6 +30,7 @@ from echoic.spark.pipeline.building import FrameFunction, Frames
 from echoic.spark.pipeline.lineage import check_lineage, keep_lineage
 from echoic.spark.pipeline.placing import checkpoint_of, place_of
 from echoic.spark.pipeline.progress import ROWS, Progress, Watcher
+from echoic.spark.pipeline.queries import OutputQuery
 from echoic.spark.pipeline.running import Running
 from echoic.spark.pipeline.spec import ChannelOutput, OutputSpec, PipelineSpec, TableOutput
 from echoic.spark.pipeline.state import Run, StateFolder
@@ -44,6 +44,8 @@ MASTER: Final = "local[*]"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set in programs that spark-submit has started."""
 LISTEN: Final = "127.0.0.1:0"
+READY_SECONDS_MAX: Final = 120.0
+"""How long the next query waits until this one has its sources, which it may need several starts for."""
 
 
 def start_pipeline(
@@ -151,10 +153,12 @@ class Launch:
         """Return all frames of the pipeline."""
         return Frames(self._spec, self._folder, spark, functions)
 
-    def queries(
-        self, run: Run, hub: Hub, frames: Frames, *, once: bool
-    ) -> tuple[Run, Watcher, dict[str, StreamingQuery]]:
-        """Start a query for each output, and somebody who is told of their batches."""
+    def queries(self, run: Run, hub: Hub, frames: Frames, *, once: bool) -> tuple[Run, Watcher, list[OutputQuery]]:
+        """Start a query for each output, one after the other, and somebody who is told of their batches.
+
+        Raises:
+            PipelineError: An output does not fit what is there, or its query failed at once.
+        """
         channel = hub.create(f"pipeline.{self._spec.name}", Progress)
         writers = {name: self._writer(name, output, hub, frames) for name, output in self._spec.outputs.items()}
         places = {name: place for name, (place, _) in writers.items()}
@@ -162,12 +166,14 @@ class Launch:
         streams = frames.spark.streams
         streams.addListener(watcher)
         self._resources.callback(streams.removeListener, watcher)
-        queries: dict[str, StreamingQuery] = {}
+        queries: list[OutputQuery] = []
         try:
             for name, (_, writer) in writers.items():
-                queries[name] = self._triggered(writer, once=once).start()
+                if queries:
+                    queries[-1].get_ready(READY_SECONDS_MAX)
+                queries.append(OutputQuery(name, self._triggered(writer, once=once)))
         except BaseException:
-            for query in queries.values():
+            for query in queries:
                 query.stop()
             raise
         finally:

@@ -42,7 +42,7 @@ WITHOUT, WITH, ARRIVING = "without hostile code", "with ten hostile derivations"
 COLUMN = "rate"
 BATCH: Final = 1000
 KEPT_MIN: Final = 0.95
-SIEGE_SECONDS_MAX: Final = 60.0
+SIEGE_SECONDS_MAX: Final = 15.0
 LOOK_SECONDS: Final = 0.02
 ATTACKER: Final = f"{__name__}:attack"
 
