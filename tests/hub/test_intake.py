@@ -435,9 +435,7 @@ def test_a_channel_without_an_intake_is_told_with_what_to_do(start_hub: StartHub
 def test_a_hub_that_is_gone_is_told_with_the_channel_that_was_meant() -> None:
     with Hub() as hub:
         client = IntakeClient(hub, "echoic://127.0.0.1:1/alerts", timeout=0.1)
-        with pytest.raises(
-            UnreachableError, match=r"the intake of channel `echoic://.*/alerts` has not answered"
-        ):
+        with pytest.raises(UnreachableError, match=r"the intake of channel `echoic://.*/alerts` has not answered"):
             client.type()
 
 

@@ -8,7 +8,17 @@ from typing import Any
 import pyarrow
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 import echoic
 from echoic.ecode import Signature, check, parameter_format
@@ -283,6 +293,7 @@ def test_a_derived_channel_gives_what_a_derived_frame_gives(spark: SparkSession)
         assert [(row.symbol, row.more) for row in found] == received
 
 
+@pytest.mark.usefixtures("spark")  # which reads the types
 def test_columns_that_can_be_no_fields_are_left_out_of_the_type() -> None:
     schema = StructType.fromDDL(
         "a bigint, b timestamp, c map<int,int>, d array<array<int>>, e decimal(20,0), f decimal(5,2), g array<float>, "
@@ -290,6 +301,23 @@ def test_columns_that_can_be_no_fields_are_left_out_of_the_type() -> None:
     )
     spelled = {field.name: field.spelling for field in format_of_frame(schema).fields}
     assert spelled == {"a": "int64", "e": "uint64", "g": "float32[]"}
+
+
+@pytest.mark.parametrize(
+    "kind", [VariantType(), CalendarIntervalType(), YearMonthIntervalType(), ArrayType(StringType("UTF8_LCASE"))]
+)
+def test_a_column_that_arrow_has_not_or_has_otherwise_is_left_out(kind: DataType) -> None:
+    schema = StructType([StructField("a", LongType()), StructField("odd", kind)])
+    assert format_of_frame(schema).by_name.keys() == {"a"}
+
+
+@pytest.mark.parametrize("told", [5, "zz", format_of_type("Two{a: int, b: int}").descriptor.hex()])
+def test_what_somebody_else_tells_of_a_column_is_not_minded(told: object) -> None:
+    schema = StructType([StructField("a", LongType(), metadata={TYPE_KEY: told})])
+    assert format_of_frame(schema).by_name["a"].spelling == "int64"
+
+
+def test_the_journals_own_columns_are_those_of_the_documents() -> None:
     assert set(METADATA) == {"_sequence", "_source", "_number", "_time", "_partition"}
 
 

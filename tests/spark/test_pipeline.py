@@ -1,7 +1,10 @@
 """Pipelines at work: real journals, real Spark, tables and channels that are read back."""
 
+import logging
 import shutil
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from echoic import Hub, Journal, event
 from echoic.errors import PipelineError
 from echoic.spark.pipeline import Pipeline, Progress, StateFolder
+from echoic.spark.registering import register
 from echoic.spark.tables import table_dataset
 from tests.recorder.recordings import BEGIN, SECOND, Scribe
 from tests.spark.patience import PATIENCE_SECONDS, patiently
@@ -34,7 +38,7 @@ def deals(scribe: Scribe, start: int, end: int) -> None:
 
 def market(folder: Path, **options: object) -> Pipeline:
     made = Pipeline("market", state=folder / "state", tables=folder / "tables")
-    made.source("trades", journal=str(folder / "journals"), watermark="5 seconds", **options)
+    made.source("trades", journal=folder / "journals", watermark="5 seconds", **options)
     return made
 
 
@@ -47,7 +51,7 @@ def windowed(folder: Path, window: str = "10 seconds") -> Pipeline:
 
 
 def rows(folder: Path, table: str) -> list[dict[str, object]]:
-    return table_dataset(str(folder / "tables" / table)).to_table().to_pylist()
+    return table_dataset(folder / "tables" / table).to_table().to_pylist()
 
 
 def seconds_of(row: dict[str, object]) -> tuple[int, int]:
@@ -88,7 +92,7 @@ def test_channels_become_channels_and_progress_is_an_event(spark: SparkSession, 
     cheap = made.sql("select symbol, price, volume from trades", name="known").derive(
         "{ return input.price < param.low; }", params={"low": 75.0}, name="cheap"
     )
-    cheap.to_channel("cheap", intake=str(tmp_path / "results"))
+    cheap.to_channel("cheap", intake=tmp_path / "results")
     cheap.to_table("cheap", name="kept")
     heard: list[Progress] = []
     told: list[object] = []
@@ -139,7 +143,7 @@ def test_event_time_may_be_a_number_and_functions_may_do_the_rest(
         name="prices",
     )
     direct = Pipeline("direct", state=tmp_path / "direct", tables=tmp_path / "tables")
-    source = direct.source("trades", journal=str(tmp_path / "journals"), watermark="5 seconds", time="at")
+    source = direct.source("trades", journal=tmp_path / "journals", watermark="5 seconds", time="at")
     derived = source.derive(
         "{ output.at = input.at; output.price = input.price; return input.volume < 29; }",
         "Price{at: float, price: float}",
@@ -152,6 +156,41 @@ def test_event_time_may_be_a_number_and_functions_may_do_the_rest(
     prices.window("10 seconds", price="max(price)").to_table("never")
     with pytest.raises(PipelineError, match=r"steps\.prices_windows\.window: `prices` has no column with the time"):
         made.run(once=True, spark=spark)
+
+
+@pytest.fixture
+def slow_python(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
+    """Have the first Python that reads a stream take longer than Spark waits for it."""
+    program, marker = tmp_path / "python", tmp_path / "slept"
+    program.write_text(
+        f"""#!/bin/sh
+case "$*" in *python_streaming_source_runner*) [ -e '{marker}' ] || {{ touch '{marker}'; sleep 13; }} ;; esac
+exec '{sys.executable}' "$@"
+"""
+    )
+    program.chmod(0o755)
+    before, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, str(program)
+    register(spark)
+    yield
+    spark.sparkContext.pythonExec = before
+    register(spark)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("slow_python")
+def test_a_query_that_spark_did_not_wait_for_is_started_again(
+    spark: SparkSession, scribe: Scribe, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    deals(scribe, 0, 10)
+    made = market(tmp_path, max_rows_per_batch=1)
+    every = made.sql("select symbol, volume from trades", name="all")
+    every.to_table("all")
+    every.to_table("copy")
+    with caplog.at_level(logging.WARNING, "echoic.spark"):
+        tallies = made.run(once=True, spark=spark)
+    assert "output all is started again" in caplog.text
+    assert [(each.batches, each.rows_in, each.rows_out) for each in tallies] == [(10, 10, 10), (10, 10, 10)]
+    assert len(rows(tmp_path, "all")) == len(rows(tmp_path, "copy")) == 10
 
 
 def refused(pipeline: Pipeline, spark: SparkSession) -> str:

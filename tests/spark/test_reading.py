@@ -1,6 +1,7 @@
 """Readers as plain objects, without Spark: what is read, where it begins and ends, how it is cut, what goes wrong."""
 
 import shutil
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -329,6 +330,22 @@ def test_what_retention_has_removed_is_an_error_unless_it_may_be_left_out(tmp_pa
         for row in b.to_pylist()
     ]
     assert found == list(range(first, 20_000))
+
+
+@pytest.mark.parametrize("start", ["earliest", "2025-10-09T08:53:21"])
+def test_what_is_damaged_is_an_error_unless_it_may_be_left_out(
+    hundred: Path, start: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (segment,) = (hundred / "journals" / "trades" / "0").glob("*.segment")
+    data = bytearray(segment.read_bytes())
+    place = data.index((15).to_bytes(8, "little") + struct.pack("<d", 7.5))  # in the block of events 10 to 19
+    data[place] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(JournalError, match="events 10 to 19 cannot be read"):
+        read(hundred, start=start)
+    first = 0 if start == "earliest" else 20
+    assert column(hundred, start=start, onLoss="skip") == [n for n in range(first, 100) if n // 10 != 1]
+    assert start != "earliest" or "events 10 to 19 are left out" in caplog.text
 
 
 def test_a_worker_reads_a_journal_that_was_recorded_anew_in_the_same_folder(hundred: Path, scribe: Scribe) -> None:

@@ -6,12 +6,14 @@ import pytest
 
 from echoic.ecode import source_of
 from echoic.errors import PipelineError
+from echoic.spark.folders import local_folder
 from echoic.spark.pipeline import Pipeline, StateFolder, lineage_of, load_spec, order, read_spec
 from echoic.spark.pipeline.checking import inputs_by_step, upstream
 from echoic.spark.pipeline.lineage import check_lineage, keep_lineage
 from echoic.spark.pipeline.placing import place_of, source_options
 from echoic.spark.pipeline.spec import SourceSpec, WindowStep
 from echoic.spark.pipeline.state import Run
+from echoic.spark.tables import TableSettings, committed_files, remove_uncommitted, table_dataset
 
 MARKET = """
 name = "market"
@@ -124,6 +126,24 @@ def test_one_name_may_stand_where_several_can() -> None:
     spec = read_spec(small(source='columns = "price"\nstart = 2026-01-01T00:00:00Z'))
     assert spec.sources["trades"].columns == ("price",)
     assert spec.sources["trades"].start == "2026-01-01T00:00:00+00:00"
+
+
+def test_paths_may_be_paths_wherever_python_names_one(tmp_path: Path) -> None:
+    made, text = (
+        Pipeline("market", state=kind(tmp_path / "state"), tables=kind(tmp_path), checkpoints=kind(tmp_path / "far"))
+        for kind in (Path, str)
+    )
+    for pipeline, kind in ((made, Path), (text, str)):
+        trades = pipeline.source("trades", journal=kind(tmp_path / "journals"))
+        trades.to_table(kind(tmp_path / "trades"))
+        trades.to_channel("copies", intake=kind(tmp_path / "copies"))
+    assert made.spec == text.spec
+    table = TableSettings(tmp_path / "trades")
+    assert table.place == str(tmp_path / "trades")
+    assert local_folder(tmp_path) == local_folder(str(tmp_path)) == tmp_path
+    for call in (committed_files, table_dataset, remove_uncommitted):
+        with pytest.raises(PipelineError, match="trades"):
+            call(tmp_path / "trades")
 
 
 def test_steps_come_behind_what_they_read() -> None:

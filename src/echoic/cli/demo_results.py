@@ -121,7 +121,7 @@ def _read(path: Path) -> "pyarrow.Table | None":
     from echoic.spark.tables import table_dataset
 
     try:
-        return table_dataset(str(path)).to_table()
+        return table_dataset(path).to_table()
     except PipelineError:
         return None
 

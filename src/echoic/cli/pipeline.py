@@ -248,7 +248,7 @@ def _watch(running: "Running", asked: Asked, seconds: float | None, *, quiet: bo
         while not asked.to_stop and (seconds is None or time.monotonic() < begun + seconds):
             if running.wait(LOOK_SECONDS):
                 return
-            if not quiet:
+            if not quiet and live.due:
                 live.show(running.tallies())
         if not quiet:
             show_line("stopping")

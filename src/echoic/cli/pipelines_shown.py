@@ -157,12 +157,16 @@ class Live:
         self._shown = time.monotonic()
         self._read = 0
 
+    @property
+    def due(self) -> bool:
+        """Whether it was drawn long enough ago."""
+        return time.monotonic() - self._shown >= SHOW_SECONDS
+
     def show(self, tallies: "Sequence[Tally]") -> None:
         """Draw it."""
         current, read = time.monotonic(), sum(each.rows_in for each in tallies)
-        if current - self._shown >= SHOW_SECONDS:
-            show_line(live_line(tallies, (read - self._read) / (current - self._shown)))
-            self._shown, self._read = current, read
+        show_line(live_line(tallies, (read - self._read) / max(current - self._shown, SHOW_SECONDS)))
+        self._shown, self._read = current, read
 
 
 def live_line(tallies: "Sequence[Tally]", rate: float) -> str:

@@ -333,7 +333,7 @@ class Intake:
             case Taken():
                 try:
                     self._spool.put(attempt, body, rows)
-                except JournalError:
+                except BaseException:  # whatever it is, nobody may commit a portion that is not there
                     with self._lock:
                         self._book.discard(attempt)
                     self._drop([attempt])

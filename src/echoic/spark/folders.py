@@ -9,8 +9,10 @@ from echoic.errors import PipelineError
 __all__ = ["local_folder", "remove_files"]
 
 
-def local_folder(path: str) -> Path | None:
+def local_folder(path: str | Path) -> Path | None:
     """Return the absolute folder that a path or a `file:` address names, None for an address of another kind."""
+    if isinstance(path, Path):
+        return path.absolute()
     parts = urlsplit(path)
     if parts.scheme == "file":
         return Path(unquote(parts.path))

@@ -76,9 +76,14 @@ class TableSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `partition_by` are columns whose values become folders: few values each, or there will be many small files.
     """
 
-    path: str
+    path: str | Path
     format: Literal["parquet", "delta"] = "parquet"
     partition_by: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it is, as text: a path, or an address such as s3a://bucket/trades."""
+        return str(self.path)
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -93,7 +98,7 @@ class _Note(msgspec.Struct, frozen=True):
         return StructType.fromJson(json.loads(self.schema))
 
 
-def write_stream(frame: "DataFrame", table: TableSettings, *, checkpoint: str, name: str) -> "DataStreamWriter":
+def write_stream(frame: "DataFrame", table: TableSettings, *, checkpoint: str | Path, name: str) -> "DataStreamWriter":
     """Return the writer of a query that appends the rows of a streaming frame to a table, exactly once.
 
     Everything about the table is checked and its schema extended. What is left to do is `.trigger(...)` and `.start()`.
@@ -103,8 +108,9 @@ def write_stream(frame: "DataFrame", table: TableSettings, *, checkpoint: str, n
         PipelineError: The frame does not fit the table, the checkpoint is not that of the table, or one of the two
             folders cannot be read or written.
     """
+    checkpoint = str(checkpoint)
     schema = check_table(frame.sparkSession, table, frame.schema)
-    folder = local_folder(table.path)
+    folder = local_folder(table.place)
     writer = frame.writeStream.queryName(name).outputMode("append").option("checkpointLocation", checkpoint)
     if table.format == "delta":
         return _delta_writer(writer, frame, table, checkpoint)
@@ -116,7 +122,7 @@ def write_stream(frame: "DataFrame", table: TableSettings, *, checkpoint: str, n
         _write_note(folder, _Note(schema.json(), table.partition_by, str(state or checkpoint)))
     if table.partition_by:
         writer = writer.partitionBy(*table.partition_by)
-    return writer.format("parquet").option("path", table.path if folder is None else str(folder))
+    return writer.format("parquet").option("path", table.place if folder is None else str(folder))
 
 
 def check_table(spark: "SparkSession", table: TableSettings, schema: StructType) -> StructType:
@@ -127,28 +133,28 @@ def check_table(spark: "SparkSession", table: TableSettings, schema: StructType)
             folder cannot be read.
     """
     _check_partition_columns(table, schema)
-    folder = local_folder(table.path)
+    folder = local_folder(table.place)
     if folder is not None:
         _check_format(folder, table.format)
     if table.format == "delta":
         from echoic.spark import delta_log
 
-        return delta_log.checked(table.path, schema, table.partition_by)
+        return delta_log.checked(table.place, schema, table.partition_by)
     if folder is None:
-        return extended(_schema_by_spark(spark, table.path), schema, table.path)
+        return extended(_schema_by_spark(spark, table.place), schema, table.place)
     note = _read_note(folder)
     if note is None:
-        return extended(_schema_of_files(listed_files(folder)), schema, table.path)
+        return extended(_schema_of_files(listed_files(folder)), schema, table.place)
     _check_partitioning(note, table)
     try:
-        return extended(note.struct, schema, table.path)
+        return extended(note.struct, schema, table.place)
     except PipelineError:
         by = [field for field in note.struct.fields if field.name in note.partition_by]
         written = StructType(_schema_of_files(listed_files(folder)).fields + by)
-        return extended(written, schema, table.path)
+        return extended(written, schema, table.place)
 
 
-def read_table(spark: "SparkSession", path: str) -> "DataFrame":
+def read_table(spark: "SparkSession", path: str | Path) -> "DataFrame":
     """Return the committed rows of a table of either format, with all columns there ever were.
 
     Raises:
@@ -156,7 +162,7 @@ def read_table(spark: "SparkSession", path: str) -> "DataFrame":
     """
     folder = local_folder(path)
     if folder is None:
-        return spark.read.option("mergeSchema", "true").parquet(path)
+        return spark.read.option("mergeSchema", "true").parquet(str(path))
     schema, _ = _described(folder)
     reader = spark.read.schema(schema)
     if _is_delta(folder):
@@ -167,7 +173,7 @@ def read_table(spark: "SparkSession", path: str) -> "DataFrame":
     return spark.createDataFrame([], schema) if rows is None else rows.select(*(f"`{each}`" for each in schema.names))
 
 
-def committed_files(path: str) -> tuple[str, ...]:
+def committed_files(path: str | Path) -> tuple[str, ...]:
     """Return the Parquet files whose rows are the table's, for readers other than Spark.
 
     Raises:
@@ -183,7 +189,7 @@ def committed_files(path: str) -> tuple[str, ...]:
     return files
 
 
-def table_dataset(path: str) -> "Dataset":
+def table_dataset(path: str | Path) -> "Dataset":
     """Return the committed rows of a table as a dataset of pyarrow, with all columns there ever were.
 
     Raises:
@@ -208,7 +214,7 @@ def table_dataset(path: str) -> "Dataset":
     )
 
 
-def remove_uncommitted(path: str, *, older_seconds: float = DAY_SECONDS) -> tuple[str, ...]:
+def remove_uncommitted(path: str | Path, *, older_seconds: float = DAY_SECONDS) -> tuple[str, ...]:
     """Remove files that killed batches left in a table, and return their paths.
 
     Only files that were last written `older_seconds` ago or earlier: those of a batch that is being written are not
@@ -235,12 +241,12 @@ def _delta_writer(
     from echoic.spark.delta import EchoicDelta
 
     state = local_folder(checkpoint)
-    if state is not None and last_batch(state / "commits") >= 0 and not delta_log.exists(table.path):
+    if state is not None and last_batch(state / "commits") >= 0 and not delta_log.exists(table.place):
         raise PipelineError(
-            f"checkpoint {checkpoint} says that rows are in table {table.path}, but there is no such table: "
+            f"checkpoint {checkpoint} says that rows are in table {table.place}, but there is no such table: "
             "was it removed or renamed? remove the checkpoint too to fill it from the start"
         )
-    path = delta_log.prepared(table.path, frame.schema, table.partition_by)
+    path = delta_log.prepared(table.place, frame.schema, table.partition_by)
     query = _query_id(state)
     if query is not None:
         remove_files(delta_log.uncommitted(path, query), before=time.time())
@@ -252,12 +258,12 @@ def _check_partition_columns(table: TableSettings, schema: StructType) -> None:
     for name in table.partition_by:
         if name not in schema.names:
             raise PipelineError(
-                f"table {table.path} is to be partitioned by `{name}`, which is none of its columns: "
+                f"table {table.place} is to be partitioned by `{name}`, which is none of its columns: "
                 f"{', '.join(schema.names)}"
             )
     if schema.names and len(set(table.partition_by)) >= len(schema.names):
         raise PipelineError(
-            f"table {table.path} is to be partitioned by all of its columns, so that none is left to store"
+            f"table {table.place} is to be partitioned by all of its columns, so that none is left to store"
         )
 
 
@@ -277,7 +283,7 @@ def _check_format(folder: Path, format: str) -> None:
 def _check_partitioning(note: _Note, table: TableSettings) -> None:
     if note.partition_by != table.partition_by:
         raise PipelineError(
-            f"table {table.path} is partitioned by ({', '.join(note.partition_by)}), not by "
+            f"table {table.place} is partitioned by ({', '.join(note.partition_by)}), not by "
             f"({', '.join(table.partition_by)}): write to another table"
         )
 
@@ -405,7 +411,7 @@ def _write_note(folder: Path, note: _Note) -> None:
         raise PipelineError(f"cannot write to table {folder}: {error.strerror}") from error
 
 
-def _table_folder(path: str) -> Path:
+def _table_folder(path: str | Path) -> Path:
     folder = local_folder(path)
     if folder is None:
         raise PipelineError(f"table {path} is not in a local folder: read it with Spark")

@@ -153,9 +153,11 @@ def record_of(kind: type[T], value: object, key: str, beside: Sequence[str] = ()
 
 
 def _plain(value: object) -> object:
-    """Return a value with what only TOML has, times, as text, and one name where several may stand as several."""
+    """Return a value with times, which TOML has, and paths, which Python has, as text, and one name as several."""
     if isinstance(value, datetime.datetime | datetime.date):
         return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, Mapping):
         plain = {name: _plain(each) for name, each in value.items()}
         for name in ("columns", "by", "partition_by"):

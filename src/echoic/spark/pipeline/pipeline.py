@@ -43,7 +43,7 @@ from echoic.spark.pipeline.starting import start_pipeline
 
 __all__ = ["Pipeline", "Stream"]
 
-SourceOption: TypeAlias = Scalar | Sequence[str] | Mapping[str, Scalar] | None
+SourceOption: TypeAlias = Scalar | Path | Sequence[str] | Mapping[str, Scalar] | None
 
 
 class Pipeline:

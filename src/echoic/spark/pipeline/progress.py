@@ -1,12 +1,15 @@
 """How a pipeline gets on: what Spark reports of each batch, as events on a channel and as counts for people.
 
-Spark tells a `StreamingQueryListener` about every batch of every query, from Java to Python. What matters of it becomes
-a `Progress`, an event like any other: on the channel `pipeline.NAME` of the pipeline's own hub, where `echoic top` and
-anybody else can watch it. A query that has nothing to do says nothing for long; so the last event is submitted again
-twice a second, and whoever comes late does not have to wait.
+A query keeps its last hundred reports, one for every batch and one now and then if there was none; those that were not
+seen yet are fetched a few times a second. What matters of them becomes a `Progress`, an event like any other: on the
+channel `pipeline.NAME` of the pipeline's own hub, where `echoic top` and anybody else can watch it. A query that has
+nothing to do says nothing for long; so the last event is submitted again twice a second, and whoever comes late does
+not have to wait.
 
-The listener is told late, in a queue of all queries, and its words may be overtaken: a query knows its last batches at
-once, and `catch_up` counts them ahead of the listener, which then does not count them again.
+Spark has a listener for this as well. But it turns a report into Python by some eighty calls to Java, and on a busy
+machine these take a second: a listener of a few fast queries falls behind for good, and at the end of a run its counts
+are short of what was written. A report as JSON takes two calls. PySpark's own records for it are not used, because
+they insist on rates, which Spark leaves out of the JSON when no time has passed.
 
 Three figures are put together here:
 
@@ -24,26 +27,64 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    SourceProgress,
-    StreamingQueryListener,
-    StreamingQueryProgress,
-)
 
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, PipelineError
 from echoic.formats import event
 
-__all__ = ["ROWS", "Progress", "Tally", "Watcher", "has_run", "lag_of", "progress_of", "seconds_of"]
+__all__ = ["ROWS", "Progress", "Report", "Tally", "Watcher", "lag_of", "progress_of", "report_of", "seconds_of"]
 
 log: Final = logging.getLogger("echoic.spark")
 ROWS: Final = "echoic_rows"
 """What the count of rows on the way to an output is called."""
 BATCH_RAN: Final = "addBatch"
 """What Spark gives the time of, if there was a batch."""
+
+
+class SourceReport(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a source is, as Spark says it in JSON; an offset is JSON, or a text with JSON in it."""
+
+    end_offset: Any = None
+    latest_offset: Any = None
+
+
+class StateReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What windows keep."""
+
+    num_rows_total: int = 0
+    num_rows_dropped_by_watermark: int = 0
+
+
+class SinkReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What a sink says itself; -1 if it says nothing."""
+
+    num_output_rows: int = -1
+
+
+class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """What Spark reports of a batch, or of having had nothing for one: as much of it as matters here."""
+
+    run_id: str
+    batch_id: int
+    timestamp: str
+    batch_duration: int = 0
+    num_input_rows: int = 0
+    processed_rows_per_second: float = 0.0
+    duration_ms: dict[str, int] = {}
+    event_time: dict[str, str] = {}
+    state_operators: tuple[StateReport, ...] = ()
+    sources: tuple[SourceReport, ...] = ()
+    sink: SinkReport = SinkReport()
+    observed_metrics: dict[str, dict[str, Any]] = {}
+
+    @property
+    def mark(self) -> tuple[str, int, str]:
+        """What tells it from every other one."""
+        return self.run_id, self.batch_id, self.timestamp
+
+    @property
+    def ran(self) -> bool:
+        """Whether there was a batch."""
+        return BATCH_RAN in self.duration_ms
 
 
 @event
@@ -103,34 +144,41 @@ class Tally(msgspec.Struct, frozen=True):
         )
 
 
-def progress_of(pipeline: str, output: str, reported: StreamingQueryProgress) -> Progress:
+def report_of(text: str) -> Report:
+    """Return what Spark says in JSON.
+
+    Raises:
+        PipelineError: It says something else.
+    """
+    try:
+        return msgspec.json.decode(text, type=Report)
+    except msgspec.MsgspecError as error:
+        raise PipelineError(f"this report of Spark's is not understood: {error} - at {text[:80]!r}") from error
+
+
+def progress_of(pipeline: str, output: str, report: Report) -> Progress:
     """Return what matters of what Spark reports on a batch."""
-    counted = reported.observedMetrics.get(ROWS)
-    states = reported.stateOperators
+    counted = report.observed_metrics.get(ROWS)
+    states = report.state_operators
     return Progress(
         pipeline=pipeline,
         output=output,
-        batch=reported.batchId,
-        rows_in=reported.numInputRows or 0,
-        rows_per_second=_number(reported.processedRowsPerSecond or 0.0),
-        rows_out=int(counted["rows"]) if counted is not None else max(0, reported.sink.numOutputRows),
-        lag=sum(lag_of(source) for source in reported.sources),
-        duration_ms=int(reported.batchDuration),
-        watermark=seconds_of(reported.eventTime.get("watermark", "")),
-        late=sum(state.numRowsDroppedByWatermark for state in states),
-        state_rows=sum(state.numRowsTotal for state in states),
-        at=seconds_of(reported.timestamp) or time.time(),
+        batch=report.batch_id,
+        rows_in=report.num_input_rows,
+        rows_per_second=report.processed_rows_per_second,
+        rows_out=int(counted["rows"]) if counted is not None else max(0, report.sink.num_output_rows),
+        lag=sum(lag_of(source) for source in report.sources),
+        duration_ms=report.batch_duration,
+        watermark=seconds_of(report.event_time.get("watermark", "")),
+        late=sum(state.num_rows_dropped_by_watermark for state in states),
+        state_rows=sum(state.num_rows_total for state in states),
+        at=seconds_of(report.timestamp) or time.time(),
     )
 
 
-def has_run(reported: StreamingQueryProgress) -> bool:
-    """Tell whether Spark reports on a batch, and not on having had nothing for one."""
-    return BATCH_RAN in reported.durationMs
-
-
-def lag_of(source: SourceProgress) -> int:
+def lag_of(source: SourceReport) -> int:
     """Return how many events a source has that were in no batch yet; 0 if it does not tell."""
-    latest, end = _positions(source.latestOffset), _positions(source.endOffset)
+    latest, end = _positions(source.latest_offset), _positions(source.end_offset)
     return sum(max(0, position - end.get(partition, 0)) for partition, position in latest.items())
 
 
@@ -142,49 +190,30 @@ def seconds_of(time_text: str) -> float:
         return 0.0
 
 
-class Watcher(StreamingQueryListener):
-    """Counts what Spark reports on the queries of one pipeline, and passes it on as events."""
+class Watcher:
+    """Counts what the outputs of a pipeline get, and submits it as events."""
 
     def __init__(self, pipeline: str, places: Mapping[str, str], submit: Callable[[Progress], object]) -> None:
-        """Watch the queries called PIPELINE.OUTPUT, for each output in `places`."""
+        """Count for each output in `places`; these are where they go."""
         self._pipeline = pipeline
         self._submit = submit
         self._tallies: Final = {output: Tally(output, place) for output, place in places.items()}
         self._last: Final[dict[str, Progress]] = {}
-        self._heard: Final = dict.fromkeys(places, -1)
-        self._ahead: Final[dict[str, set[int]]] = {output: set() for output in places}
-        """Batches that were counted and that the listener has not told of yet."""
         self._lock = threading.Lock()
-        self._runs: Final[set[str]] = set()
-        self._ended: Final[set[str]] = set()
-        self.changed: Final = threading.Event()
-        """Set when an output has ended."""
 
     def tallies(self) -> list[Tally]:
         """Return what each output got."""
         with self._lock:
             return list(self._tallies.values())
 
-    def ended(self) -> set[str]:
-        """Return the runs of queries of which the end was reported, by Spark's ids."""
-        with self._lock:
-            return set(self._ended)
-
-    def heard(self, output: str) -> int:
-        """Return the last batch of an output that is counted; -1 for none."""
-        with self._lock:
-            return max(self._heard[output], *self._ahead[output], -1)
-
-    def catch_up(self, output: str, known: Iterable[StreamingQueryProgress]) -> None:
-        """Count what a query knows of its batches, and the listener has not told of yet."""
-        for reported in known:
-            progress = progress_of(self._pipeline, output, reported)
+    def count(self, output: str, reports: Iterable[Report]) -> None:
+        """Count what was reported of an output, in the order in which it happened, and submit it."""
+        for report in reports:
+            progress = progress_of(self._pipeline, output, report)
             with self._lock:
-                ahead = self._ahead[output]
-                if not has_run(reported) or progress.batch <= self._heard[output] or progress.batch in ahead:
-                    continue
-                ahead.add(progress.batch)
-                self._keep(progress, ran=True)
+                tally = self._tallies[output]
+                self._tallies[output] = tally.after(progress) if report.ran else tally.idle(progress)
+                self._last[output] = progress
             self._tell(progress)
 
     def repeat(self) -> None:
@@ -194,47 +223,6 @@ class Watcher(StreamingQueryListener):
         for progress in last:
             self._tell(progress)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Remember which runs are ours; others may have queries in the same session."""
-        if self._output(event.name) is not None:
-            with self._lock:
-                self._runs.add(str(event.runId))
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """Count a batch, unless that was done ahead."""
-        output = self._output(event.progress.name)
-        if output is None:
-            return
-        progress, ran = progress_of(self._pipeline, output, event.progress), has_run(event.progress)
-        with self._lock:
-            ahead, counted = self._ahead[output], progress.batch in self._ahead[output]
-            if ran:
-                self._heard[output] = progress.batch
-                ahead.discard(progress.batch)
-            if counted or (ahead and not ran):
-                return
-            self._keep(progress, ran=ran)
-        self._tell(progress)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Count nothing: there was nothing."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Remember that a run has ended."""
-        with self._lock:
-            if (run := str(event.runId)) in self._runs:
-                self._ended.add(run)
-        self.changed.set()
-
-    def _keep(self, progress: Progress, *, ran: bool) -> None:
-        tally = self._tallies[progress.output]
-        self._tallies[progress.output] = tally.after(progress) if ran else tally.idle(progress)
-        self._last[progress.output] = progress
-
-    def _output(self, query: str | None) -> str | None:
-        output = (query or "").removeprefix(f"{self._pipeline}.")
-        return output if query == f"{self._pipeline}.{output}" and output in self._tallies else None
-
     def _tell(self, progress: Progress) -> None:
         try:
             self._submit(progress)
@@ -242,16 +230,11 @@ class Watcher(StreamingQueryListener):
             log.debug("progress of %s was not published: %s", progress.output, error)
 
 
-def _positions(offset: str | None) -> dict[str, int]:
+def _positions(offset: Any) -> dict[str, int]:
     """Return an offset of the source `echoic` by partition; nothing for those of others."""
-    try:
-        found: Any = json.loads(offset or "")
-    except ValueError:
-        return {}
-    if isinstance(found, str):  # reported as text inside of JSON
-        return _positions(found)
-    return {key: at for key, at in found.items() if isinstance(at, int)} if isinstance(found, dict) else {}
-
-
-def _number(value: float) -> float:
-    return value if value == value and abs(value) < float("inf") else 0.0  # noqa: PLR0124 - NaN, for a batch of no time
+    if isinstance(offset, str):  # reported as text inside of JSON
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return {}
+    return {key: at for key, at in offset.items() if isinstance(at, int)} if isinstance(offset, dict) else {}

@@ -13,14 +13,14 @@ Starting again is safe at any time: each batch is in its output once, however of
 import logging
 import re
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import PipelineError
 from echoic.spark.explaining import reason_of
-from echoic.spark.pipeline.progress import has_run
+from echoic.spark.pipeline.progress import Report, report_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -51,12 +51,8 @@ class OutputQuery:
         self.output: Final = output
         self._writer = writer
         self._starts = 1
+        self._seen = ("", -1, "")
         self._query: StreamingQuery = writer.start()
-
-    @property
-    def run_id(self) -> str:
-        """What Spark calls this run of it."""
-        return str(self._query.runId)
 
     def look_after(self) -> bool:
         """Tell whether it runs, and start it again if Spark did not wait for its Python.
@@ -90,21 +86,37 @@ class OutputQuery:
         """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.look_after():
-            if not str(self._query.status["message"]).startswith(UNREADY) or self._query.lastProgress is not None:
+            if not str(self._query.status["message"]).startswith(UNREADY):
                 return
             time.sleep(LOOK_SECONDS)
 
-    def last_batch(self) -> int:
-        """Return the last batch that has ended; -1 for none."""
-        last = self._query.lastProgress
-        if last is None:
-            return -1
-        return int(last.batchId) if has_run(last) else int(last.batchId) - 1
+    def reports(self) -> list[Report]:
+        """Return what Spark has reported of it and was not returned yet, in order; the last hundred at most.
 
-    def recent(self) -> "list[StreamingQueryProgress]":
-        """Return what Spark has to say on the last batches, a hundred at most."""
-        return list(self._query.recentProgress)
+        Raises:
+            PipelineError: A report is not understood.
+        """
+        fresh: list[Report] = []
+        for text in _newest_first(self._query):
+            report = report_of(text)
+            if report.mark == self._seen:
+                break
+            fresh.append(report)
+        if fresh:
+            self._seen = fresh[0].mark
+        return fresh[::-1]
 
     def stop(self) -> None:
         """Stop it, and return when it has."""
         self._query.stop()
+
+
+def _newest_first(query: "StreamingQuery") -> Iterator[str]:
+    """Yield what Spark has reported of a query; in this process one by one, since each of them takes calls to Java."""
+    java = getattr(query, "_jsq", None)
+    if java is None:  # Spark Connect, which sends all of it at once
+        yield from (reported.json for reported in reversed(query.recentProgress))
+        return
+    kept = java.recentProgress()
+    for index in range(len(kept) - 1, -1, -1):
+        yield str(kept[index].json())

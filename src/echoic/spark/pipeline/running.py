@@ -8,14 +8,9 @@ Each output is a query of Spark's with a checkpoint of its own. A thread looks a
     all outputs have ended        as with `once`, when everything that was there is done
     nothing of it                 the last progress is published again, and written down
 
-then everything is put away in the order in which it depends on each other: queries, listener, hub, session, lock.
+then everything is put away in the order in which it depends on each other: queries, hub, session, lock.
 A query that is stopped in the middle of a batch does this batch again when the pipeline is started the next time, and
 its output takes it once: stopping and crashing need no difference.
-
-What each output got is told by Spark twice. A listener hears of every batch, but later: its words wait in a queue, and
-on a busy machine, where batches are large, what waits there may be a fifth of all rows. The query itself knows its last
-hundred batches at once. So whoever asks for figures is told what the query knows and the listener has not heard yet,
-and the listener is waited for at the end.
 """
 
 import logging
@@ -39,8 +34,6 @@ __all__ = ["Running"]
 log: Final = logging.getLogger("echoic.spark")
 LOOK_SECONDS: Final = 0.2
 REPEAT_SECONDS: Final = 0.5
-REPORT_SECONDS: Final = 5.0
-"""How long the report of a query's end is waited for, once it has ended."""
 
 
 class Running:
@@ -96,7 +89,6 @@ class Running:
     def stop(self) -> None:
         """Stop all outputs, and return when nothing runs any more."""
         self._stopping.set()
-        self._watcher.changed.set()
         self._thread.join()
 
     def ask_to_stop(self) -> None:
@@ -128,8 +120,8 @@ class Running:
         """
         repeated = 0.0
         while not self._stopping.is_set() and not self._state.stop_asked:
-            self._watcher.changed.wait(LOOK_SECONDS)
-            self._watcher.changed.clear()
+            self._stopping.wait(LOOK_SECONDS)
+            self._catch_up()
             if time.monotonic() - repeated > REPEAT_SECONDS:
                 repeated = time.monotonic()
                 self._watcher.repeat()
@@ -148,14 +140,13 @@ class Running:
         return any(active)
 
     def _catch_up(self) -> None:
-        """Count the batches that queries know of and the listener does not yet."""
+        """Count the batches that have ended."""
         with self._asking:
             if not self._answering:
                 return
             try:
                 for query in self._queries:
-                    if query.last_batch() > self._watcher.heard(query.output):
-                        self._watcher.catch_up(query.output, query.recent())
+                    self._watcher.count(query.output, query.reports())
             except SPARK_ERRORS as error:
                 log.debug("what a query knows of its batches cannot be told: %s", reason_of(error))
 
@@ -171,7 +162,6 @@ class Running:
         """Stop what runs, and close what was opened, though one of them may refuse."""
         for query in self._queries:
             self._attempt(query.stop)
-        self._await_reports()
         self._catch_up()
         with self._asking:
             self._answering = False
@@ -179,16 +169,9 @@ class Running:
         if self.run.state in ("starting", "running"):
             self._end("finished")
         self.run = msgspec.structs.replace(self.run, ended=time.time())
-        self._attempt(lambda: self._state.keep_progress(self.tallies()))
+        self._attempt(lambda: self._state.keep_progress(self._watcher.tallies()))
         self._attempt(lambda: self._state.keep_run(self.run))
         self._state.__exit__(None, None, None)
-
-    def _await_reports(self) -> None:
-        """Wait until the last words of all queries have come from Java, which takes its time."""
-        runs, deadline = {query.run_id for query in self._queries}, time.monotonic() + REPORT_SECONDS
-        while not runs <= self._watcher.ended() and time.monotonic() < deadline:
-            self._watcher.changed.wait(LOOK_SECONDS)
-            self._watcher.changed.clear()
 
     def _attempt(self, action: Callable[[], object]) -> None:
         try:

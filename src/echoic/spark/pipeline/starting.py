@@ -154,7 +154,7 @@ class Launch:
         return Frames(self._spec, self._folder, spark, functions)
 
     def queries(self, run: Run, hub: Hub, frames: Frames, *, once: bool) -> tuple[Run, Watcher, list[OutputQuery]]:
-        """Start a query for each output, one after the other, and somebody who is told of their batches.
+        """Start a query for each output, one after the other, and somebody who counts what they do.
 
         Raises:
             PipelineError: An output does not fit what is there, or its query failed at once.
@@ -163,9 +163,6 @@ class Launch:
         writers = {name: self._writer(name, output, hub, frames) for name, output in self._spec.outputs.items()}
         places = {name: place for name, (place, _) in writers.items()}
         watcher = Watcher(self._spec.name, places, channel.source().submit)
-        streams = frames.spark.streams
-        streams.addListener(watcher)
-        self._resources.callback(streams.removeListener, watcher)
         queries: list[OutputQuery] = []
         try:
             for name, (_, writer) in writers.items():
