@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,6 +199,9 @@ def test_a_line_tells_what_was_read_and_what_was_not() -> None:
     tally = Tally("some", "tables/some", 2, 1500, 1200, 0, 0, 30, 750.0, 80)
     assert live_line([tally], 750.0) == "1,500 rows in  1,200 out  750 rows/s  lag 30 events  batch 80 ms"
     assert live_line([tally, Tally("told", "x", late=3)], 0.0).endswith("  3 late")
+    current = time.time()
+    shown = str(output_row(Tally("some", "x", watermark=current))[-2])
+    assert shown.endswith(time.strftime("%H:%M:%S", time.gmtime(current)))
     assert output_row(tally) == ["some", 1500, 1200, 0, 2, 30, 0, "", "tables/some"]
 
 

@@ -129,6 +129,7 @@ def _play(teller: Teller, folder: Path, seconds: float, names: str, *, stay: boo
     with ExitStack() as stack:
         pipeline = stack.enter_context(PipelineThread(folder))
         channels = stack.enter_context(LiveChannels(names, folder / "journals"))
+        pipeline.names = channels.names
         teller.channels(channels)
         channels.go()
         running = _await(pipeline, teller, channels)
@@ -155,6 +156,8 @@ class PipelineThread:
         self.recorded: Final = threading.Event()
         """Set when there are journals with something in them, and so with a type."""
         self.description = ""
+        self.names = ""
+        """Where the pipeline's channels are announced; to be set before `recorded` is."""
         self._folder = folder
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._work, name="echoic-demo-spark", daemon=True)
@@ -190,7 +193,7 @@ class PipelineThread:
         self.recorded.wait()
         if self._leaving.is_set():
             return
-        with Pipeline.load(self._folder / PIPELINE).start(spark=spark) as running:
+        with Pipeline.load(self._folder / PIPELINE).start(spark=spark, announce=self.names) as running:
             self.running.set_result(running)
             self._leaving.wait()
 

@@ -180,8 +180,14 @@ def live_line(tallies: "Sequence[Tally]", rate: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Return a watermark as people read it; nothing for none, and for one of a time that no calendar has."""
+    """Return a watermark as people read it, in UTC; nothing for none, and for one of a time that no calendar has.
+
+    One of today has no date: it is the last column, and terminals are narrow.
+    """
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S") if seconds > WATERMARK_BEGIN else ""
+        moment = datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return ""
+    if seconds <= WATERMARK_BEGIN:
+        return ""
+    return moment.strftime("%H:%M:%S" if moment.date() == datetime.now(UTC).date() else "%Y-%m-%d %H:%M:%S")

@@ -230,7 +230,7 @@ class Watcher:
             log.debug("progress of %s was not published: %s", progress.output, error)
 
 
-def _positions(offset: Any) -> dict[str, int]:
+def _positions(offset: object) -> dict[str, int]:
     """Return an offset of the source `echoic` by partition; nothing for those of others."""
     if isinstance(offset, str):  # reported as text inside of JSON
         try:

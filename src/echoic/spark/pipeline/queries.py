@@ -52,6 +52,7 @@ class OutputQuery:
         self._writer = writer
         self._starts = 1
         self._seen = ("", -1, "")
+        self._unsaid: list[Report] = []
         self._query: StreamingQuery = writer.start()
 
     def look_after(self) -> bool:
@@ -75,6 +76,7 @@ class OutputQuery:
             ) from error
         log.warning("output %s is started again: its Python took more than the 10 s that Spark gives it", self.output)
         self._starts += 1
+        self._unsaid = self.reports()
         self._query = self._writer.start()
         return True
 
@@ -104,7 +106,8 @@ class OutputQuery:
             fresh.append(report)
         if fresh:
             self._seen = fresh[0].mark
-        return fresh[::-1]
+        unsaid, self._unsaid = self._unsaid, []
+        return unsaid + fresh[::-1]
 
     def stop(self) -> None:
         """Stop it, and return when it has."""

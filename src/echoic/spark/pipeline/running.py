@@ -136,7 +136,8 @@ class Running:
         Raises:
             PipelineError: One has not.
         """
-        active = [query.look_after() for query in self._queries]
+        with self._asking:
+            active = [query.look_after() for query in self._queries]
         return any(active)
 
     def _catch_up(self) -> None:
@@ -147,8 +148,8 @@ class Running:
             try:
                 for query in self._queries:
                     self._watcher.count(query.output, query.reports())
-            except SPARK_ERRORS as error:
-                log.debug("what a query knows of its batches cannot be told: %s", reason_of(error))
+            except (EchoicError, *SPARK_ERRORS) as error:
+                log.debug("what a query has done cannot be counted: %s", reason_of(error))
 
     def _failed(self, error: BaseException) -> None:
         self._cause = self._cause or error.__cause__ or error
