@@ -1,5 +1,8 @@
 """What tests of several packages share: hubs that are closed when a test ends, and property tests without a clock.
 
+Where the suite runs in several workers, the tests of a file stay together, since they share what is costly to start,
+and those of Spark, since they share one session. Groups by marks would say the same in thirty files.
+
 Workers of pytest-xdist send reports as UTF-8, and end in the middle of all tests at a text that is none. Hostile texts
 are what some tests here are about, so what a report shows of them is spelled out.
 """
@@ -10,6 +13,8 @@ from typing import Protocol
 
 import hypothesis
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from echoic import Hub
 
@@ -29,6 +34,19 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives each worker whole files, and one of them all that has to do with Spark."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "spark" if file.startswith("tests/spark/") else file
+
+
+@pytest.hookimpl
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
 
 
 class StartHub(Protocol):

@@ -10,7 +10,7 @@ is recorded, then ends; run again, it goes on there.
 
 import sys
 
-from echoic.spark.pipeline import Pipeline
+from echoic.spark import Pipeline
 
 
 def market(journals: str, results: str, channel: str) -> Pipeline:

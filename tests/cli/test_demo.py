@@ -144,7 +144,6 @@ def test_a_time_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.system
-@pytest.mark.xdist_group("spark")
 def test_the_demo_makes_tables_of_channels_and_a_channel_of_results_and_leaves_nobody_running(tmp_path: Path) -> None:
     process = start("--seconds", "3", folder=tmp_path)
     shown, complaints = process.communicate(timeout=RUN_SECONDS_MAX)
@@ -177,7 +176,6 @@ def test_the_demo_makes_tables_of_channels_and_a_channel_of_results_and_leaves_n
 
 @pytest.mark.slow
 @pytest.mark.system
-@pytest.mark.xdist_group("spark")
 def test_a_demo_that_is_interrupted_ends_everything_and_says_no_more(tmp_path: Path) -> None:
     process = start("--folder", "here", folder=tmp_path)
     assert process.stdout is not None

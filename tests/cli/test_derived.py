@@ -11,7 +11,7 @@ import pytest
 from echoic import Format, Hub, Policy
 from tests.cli.terminals import TRADE, Desk, Terminal, desk, poll
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("cli derived")]  # they share what is running
+pytestmark = pytest.mark.system
 
 MEAN = """{
     int i;

@@ -121,7 +121,6 @@ def test_settings_for_spark_submit_are_words_of_a_shell(system: Desk) -> None:
 
 @pytest.mark.system
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_a_pipeline_is_run_watched_and_stopped(system: Desk, market: Path, tmp_path: Path) -> None:
     write(tmp_path, *range(10))
     system.start("up", "other=Other{x: int}").says("try: echoic ls")
@@ -149,7 +148,6 @@ def test_a_pipeline_is_run_watched_and_stopped(system: Desk, market: Path, tmp_p
 
 @pytest.mark.system
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_it_ends_on_a_signal_and_what_goes_wrong_is_one_line(system: Desk, market: Path, tmp_path: Path) -> None:
     failing = system.start("pipeline", "run", str(market), "--once", "--master", "local[2]")
     ends(failing)

@@ -16,8 +16,6 @@ from echoic.errors import LocalError
 from echoic.recorder import Journal
 from tests.cli.terminals import PROGRAM, TRADE, Desk, desk, poll
 
-pytestmark = pytest.mark.xdist_group("cli record")  # they share what is running
-
 HOUR_NS = 3_600_000_000_000
 
 

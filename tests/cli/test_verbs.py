@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.terminals import PROGRAM, TRADE, Desk, desk
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("cli verbs")]  # they share what is running
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ from echoic.ecode.program import Signature
 from echoic.formats import NATIVE, Field, Format, Kind
 from tests.ecode.compilers import BACK_ENDS, c_compiler, run_all
 
-pytestmark = pytest.mark.xdist_group("c matrix")  # they share what the C compiler made
-
 SPELLED = {
     "int8": "signed char",
     "int16": "short",

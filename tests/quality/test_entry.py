@@ -20,7 +20,7 @@ TOOLS = ("sh", "bash", "cat", "cksum", "cp", "dirname", "env", "mkdir", "mktemp"
 PROGRAMS = {"gcc": "the C compiler gcc", "bwrap": "bubblewrap"}
 """What the tests need of the machine, and what it is called when it is missing."""
 LEVELS = ("base", "spark", "dev", "bench")
-ALL_TESTS = "ran python -m pytest -n 2 --dist loadgroup in"
+ALL_TESTS = "ran python -m pytest -n 2 in"
 WAIT_SECONDS_MAX = 60
 
 STAND_IN = """\

@@ -1,7 +1,7 @@
 """One Spark session for all tests of a process, and journals to read with it.
 
 A session takes seconds and half a gigabyte, so it starts when the first test asks for it, and all tests that do run in
-one process: each of their modules says `pytestmark = pytest.mark.xdist_group("spark")`.
+one process (tests/conftest.py).
 """
 
 from collections.abc import Iterator

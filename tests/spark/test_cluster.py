@@ -18,7 +18,7 @@ from tests.spark.connect_client import PROGRAM
 from tests.spark.standalone import PATIENCE_SECONDS, Cluster, interpreter_without_echoic, standalone
 from tests.system.processes import wait_until
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.system, pytest.mark.slow]
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 SOURCES = 8
 TRADES = 2000  # of each source

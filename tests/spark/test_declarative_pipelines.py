@@ -19,7 +19,7 @@ from echoic.recorder import Disk
 from echoic.spark.java import find_java
 from tests.recorder.recordings import Scribe, Trade
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.system]
+pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 SPEC = """
 name: market

@@ -35,8 +35,6 @@ from echoic.spark.tables import (
 )
 from tests.spark.streams import fill, forget_last_commit, put, stream
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ID = StructType([StructField("id", LongType())])
 QUERY = "00000000-0000-0000-0000-000000000001"
 

@@ -31,8 +31,6 @@ from echoic.wire import Batch
 from tests.recorder.recordings import Scribe
 from tests.spark.derive_programs import bits
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 TRADES = "symbol string, price double, volume bigint"
 ROWS = [
     ("IBM", 70.0, 100),

@@ -24,8 +24,6 @@ from echoic.spark.schema import arrow_schema_of, fitted, struct_of
 from echoic.wire import Batch
 from tests.spark.derive_programs import EVENT, MADE, PARAMS, bits, draw_events, draw_programs, table_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 BLOCK = parameter_format(PARAMS)
 VALUES = bytes(Batch.of([PARAMS], BLOCK).records)
 FILTER = Signature(EVENT, None, BLOCK)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.spark.kill_campaign import run_campaign
 
-pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_driver_workers_recorder_and_intake_may_be_killed_and_each_event_counts_once(tmp_path: Path) -> None:

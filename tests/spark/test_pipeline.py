@@ -18,8 +18,6 @@ from echoic.spark.tables import table_dataset
 from tests.recorder.recordings import BEGIN, SECOND, Scribe
 from tests.spark.patience import PATIENCE_SECONDS, patiently
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @event
 class Deal:

@@ -57,7 +57,6 @@ def test_what_is_no_master_is_refused_before_anything_starts(master: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_a_session_prints_nothing_and_leaves_nothing_but_its_log(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
 
@@ -78,7 +77,6 @@ def test_a_session_prints_nothing_and_leaves_nothing_but_its_log(tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_java_that_ends_before_spark_has_started_is_one_clear_error(tmp_path: Path) -> None:
     program = (
         "from echoic.errors import PipelineError\n"

@@ -20,8 +20,6 @@ from tests.conftest import StartHub
 from tests.hub.intake_parties import recorded
 from tests.hub.parties import Tick, eventually
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 PATIENCE_SECONDS = 120
 MANY = 300_000
 

@@ -14,8 +14,6 @@ from echoic.testing.samples import Everything, Mean, Trade, sample_events
 from echoic.wire import Batch
 from tests.recorder.recordings import Scribe, rows
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 DERIVATION = {
     "derive": "{ output.n = input.number; output.v = input.price * 2; return input.price < param.low; }",
     "output": "V{n: int, v: float}",

@@ -9,8 +9,6 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tests.recorder.recordings import Scribe, rows
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def run_once(spark: SparkSession, folder: Path, **options: str) -> StreamingQuery:
     """Take what there is into a table, and return the query that has done it."""

@@ -36,8 +36,6 @@ from echoic.spark.tables import (
 )
 from tests.spark.streams import fill, forget_last_commit, put, stream
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 HELD_DRIVER = """
 import sys
 from echoic.spark.session import session

@@ -38,7 +38,6 @@ from tests.system.attacks import ATTACKS, AnswersTwice, GoesOnAfterItsAnswer, Ho
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.xdist_group("sandbox escapes"),  # they share an honest runner
     pytest.mark.skipif(not CONFINING, reason="needs bubblewrap, which `./run test` installs"),
 ]
 
