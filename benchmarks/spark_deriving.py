@@ -115,7 +115,7 @@ def _frames(spark: "SparkSession", kept: Recorded, task: Task) -> "Iterator[tupl
     from echoic.spark.derive import derive
 
     params = {"low": task.low}
-    pushed = source(spark, kept, metadata="false")
+    pushed = source(spark, kept, metadata="false", pushdown="true")
     plain = source(spark, kept, metadata="false", pushdown="false")
     narrow = source(spark, kept, metadata="false", pushdown="false", columns=",".join(("at", *task.used)))
     given = {"derive": task.code, "output": OUTPUT, "params": json.dumps(params)}
@@ -135,5 +135,5 @@ def _sums(frame: "DataFrame") -> Callable[[], object]:
     from pyspark.sql import functions
 
     used = [functions.sum(functions.round(name).cast("bigint")) for name in ("at", "value")]
-    summed = frame.agg(functions.count("*"), *used)
-    return lambda: tuple(summed.collect()[0])
+    # Planned anew each time: a frame that is collected twice reuses what its first stage has left behind.
+    return lambda: tuple(frame.agg(functions.count("*"), *used).collect()[0])

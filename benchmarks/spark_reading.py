@@ -73,5 +73,5 @@ def _sums(frame: "DataFrame") -> Callable[[], object]:
         functions.sum(functions.length(name) if kind == "string" else functions.round(name).cast("bigint")).alias(name)
         for name, kind in frame.dtypes
     ]
-    summed = frame.agg(functions.count("*").alias("events"), *used)
-    return lambda: tuple(summed.collect()[0])
+    # Planned anew each time: a frame that is collected twice reuses what its first stage has left behind.
+    return lambda: tuple(frame.agg(functions.count("*").alias("events"), *used).collect()[0])

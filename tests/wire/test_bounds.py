@@ -28,8 +28,8 @@ def test_bounds_that_do_not_cut_into_whole_records_are_refused(bounds: list[int]
         checked_bounds(numpy.asarray(bounds, "<u4"), 8, size)
 
 
-def test_bounds_that_cut_into_whole_records_become_a_list() -> None:
-    assert checked_bounds(numpy.asarray([0, 8, 24], "<u4"), 8, 24) == [0, 8, 24]
+def test_bounds_that_cut_into_whole_records_become_a_sequence() -> None:
+    assert list(checked_bounds(numpy.asarray([0, 8, 24], "<u4"), 8, 24)) == [0, 8, 24]
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6), st.integers(0, 64), st.integers(1, 40))

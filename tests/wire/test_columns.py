@@ -1,6 +1,7 @@
 """A variable batch as columns: the same checks as the reader makes, for all records at once."""
 
 import struct
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy
@@ -20,15 +21,22 @@ def columns_of(batch: Batch) -> Columns:
     return Columns(batch.format, batch.records, batch.bounds)
 
 
+def texts_of(columns: Columns, name: str, *, terminated: bool = True) -> list[bytes | None]:
+    data, lengths, present = columns.texts(columns.fixed[name], name, terminated=terminated)
+    ends = [0, *accumulate(lengths.tolist())]
+    cut = [bytes(data[begin:end]) for begin, end in pairwise(ends)]
+    return [text if here else None for text, here in zip(cut, present.tolist(), strict=True)]
+
+
 @pytest.mark.parametrize("architecture", [None, BIG], ids=["native", "foreign"])
 def test_columns_have_the_numbers_texts_and_arrays_of_all_records(architecture: Any) -> None:
     format = Format.of(Report) if architecture is None else Format.of(Report).on(architecture)
     columns = columns_of(Batch.of(reports(5), format))
     assert columns.fixed["at"].tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
     assert columns.fixed["place"]["n"].tolist() == [0, -1, -2, -3, -4]
-    texts = columns.texts(columns.fixed["name"], "Report.name", terminated=True)
+    texts = texts_of(columns, "name")
     assert texts == [event.name.encode() for event in reports(5)]
-    notes = columns.texts(columns.fixed["note"], "Report.note", terminated=True)
+    notes = texts_of(columns, "note")
     assert notes == [b"note", None, b"note", None, b"note"]
     blocks, lengths = columns.vectors(
         format.field("samples"), columns.fixed["samples"], columns.fixed["n"], "Report.samples"
@@ -45,7 +53,7 @@ def test_columns_have_the_numbers_texts_and_arrays_of_all_records(architecture: 
 def test_no_records_have_empty_columns() -> None:
     columns = columns_of(Batch.of([], Report))
     assert len(columns.fixed) == 0
-    assert columns.texts(columns.fixed["name"], "Report.name", terminated=True) == []
+    assert texts_of(columns, "name") == []
     assert columns.vectors(Format.of(Report).field("tail"), columns.fixed["tail"], None, "Report.tail")[0] == []
 
 
@@ -71,7 +79,7 @@ def test_blocks_of_all_columns_together_cannot_be_longer_than_a_record() -> None
     records = bytearray(Batch.of([{"a": b"", "b": b""}, {"a": b"12345678", "b": b""}], format).records)
     struct.pack_into("<II", records, 16 + 8, 16, 8)
     columns = Columns(format, memoryview(records), [0, 16, 40])
-    assert columns.texts(columns.fixed["a"], "Sample.a", terminated=False) == [b"", b"12345678"]
+    assert texts_of(columns, "a", terminated=False) == [b"", b"12345678"]
     with pytest.raises(MalformedBatchError, match=r"Sample\.b`, record 1 of 2"):
         columns.texts(columns.fixed["b"], "Sample.b", terminated=False)
 
@@ -111,3 +119,10 @@ def test_numbers_of_an_object_array_are_in_this_machines_byte_order() -> None:
     assert array["at"].dtype.isnative
     assert array["n"].dtype == numpy.int32
     assert array["n"].tolist() == [0, 1, 2]
+
+
+def test_short_and_long_texts_are_cut_alike() -> None:
+    for length in (1, 1000):
+        events = [{"a": bytes([number % 251]) * (number % length + 1), "b": b""} for number in range(50)]
+        columns = columns_of(Batch.of(events, format_of(Field("a", Kind.BYTES, 8), Field("b", Kind.BYTES, 8))))
+        assert texts_of(columns, "a", terminated=False) == [event["a"] for event in events]

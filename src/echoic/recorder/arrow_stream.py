@@ -18,6 +18,7 @@ Measured on one core, 100-byte events of 14 fields, from files in the page cache
 of which the checksum takes a tenth; 22 M/s for three columns, 12 M/s with the journal's own, 6 M/s from batches of 100.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -229,12 +230,12 @@ def joined(batches: Sequence[Batch]) -> Batch:
 
 def _joined_bounds(batches: Sequence[Batch]) -> Bounds:
     """Return where records begin that were checked to be records, batch after batch."""
-    parts, base = [], 0
+    parts, base = [numpy.zeros(1, numpy.int64)], 0
     for batch in batches:
         bounds = numpy.asarray(batch.bounds, numpy.int64)
-        parts.append(bounds[:-1] + base)
+        parts.append(bounds[1:] + base)
         base += int(bounds[-1])
-    return [*numpy.concatenate(parts).tolist(), base]
+    return array("q", numpy.concatenate(parts).tobytes())
 
 
 def _schema(target: Format, missing: set[str], *, metadata: bool) -> "pyarrow.Schema":

@@ -7,11 +7,11 @@ column through NumPy; variable ones through `columns` or, when they have arrays 
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import numpy
 
-from echoic.errors import EncodeError, FormatError, MalformedBatchError
+from echoic.errors import EncodeError, FormatError, LimitExceededError, MalformedBatchError
 from echoic.formats import (
     MISSING,
     NATIVE,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["c_stream", "from_record_batch", "is_record_batch", "to_record_batch"]
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
+
+TEXT_BYTES_MAX: Final = (1 << 31) - 1  # Arrow counts them with 32 bits
 
 
 def is_record_batch(value: object) -> "TypeGuard[pyarrow.RecordBatch]":
@@ -166,20 +168,26 @@ def _text_column(field: Field, columns: Columns, slots: Array, path: str) -> "py
     import pyarrow
 
     terminated = field.kind is Kind.STRING
-    texts = columns.texts(slots, path, terminated=terminated)
-    if not field.optional:
-        texts = [b"" if text is None else text for text in texts]
-    array = pyarrow.array(texts, pyarrow.binary())
+    data, lengths, present = columns.texts(slots, path, terminated=terminated)
+    if len(data) > TEXT_BYTES_MAX:
+        raise LimitExceededError(
+            f"the texts of a batch have {len(data)} bytes, limit is {TEXT_BYTES_MAX} - at `{path}`"
+        )
+    places = numpy.concatenate(([0], numpy.cumsum(lengths))).astype(numpy.int32)
+    missing = field.optional and not bool(present.all())
+    validity = pyarrow.py_buffer(numpy.packbits(present, bitorder="little").tobytes()) if missing else None
+    buffers: Any = [validity, pyarrow.py_buffer(places.data), pyarrow.py_buffer(data)]
+    array: Any = pyarrow.Array.from_buffers(pyarrow.binary(), len(lengths), buffers)
     if not terminated:
-        return array
+        return array  # type: ignore[no-any-return]
     try:
-        return array.cast(pyarrow.string())
+        return array.cast(pyarrow.string())  # type: ignore[no-any-return]
     except pyarrow.ArrowInvalid:
-        for index, text in enumerate(texts):
+        for index, text in enumerate(array.to_pylist()):
             try:
                 utf8(text or b"", path)
             except MalformedBatchError as error:
-                raise MalformedBatchError(f"{error}, record {index} of {len(texts)}") from error
+                raise MalformedBatchError(f"{error}, record {index} of {len(array)}") from error
         raise
 
 

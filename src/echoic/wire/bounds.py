@@ -32,7 +32,7 @@ def checked_bounds(bounds: Bounds, record_bytes_min: int, size: int) -> Sequence
     """
     if not isinstance(bounds, numpy.ndarray):
         return bounds
-    places: list[int] = bounds.tolist()
+    places = array("I", bounds.astype("=u4", copy=False).tobytes())
     if places[0] != 0 or places[-1] != size:
         raise MalformedBatchError(f"records begin at {places[0]} and end at {places[-1]}, expected 0 and {size}")
     starts, ends = bounds[:-1].astype(numpy.int64), bounds[1:].astype(numpy.int64)

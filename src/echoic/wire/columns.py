@@ -6,7 +6,7 @@ is what Arrow and `Batch.array` are made from; formats with arrays of records or
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy
 
@@ -17,6 +17,10 @@ from echoic.wire.decode import decoder_of
 __all__ = ["Columns", "object_array"]
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
+Buffer: TypeAlias = bytes | memoryview
+
+WORD: Final = 8
+SHORT_BYTES: Final = 32
 
 
 class Columns:
@@ -44,17 +48,16 @@ class Columns:
             for field in format.fields
         )
 
-    def texts(self, slots: Array, path: str, *, terminated: bool) -> list[bytes | None]:
-        """Return the text of each record's slot, None for null ones."""
+    def texts(self, slots: Array, path: str, *, terminated: bool) -> tuple[Buffer, Array, Array]:
+        """Return the texts of all records one behind the other, their lengths, and whether each is there.
+
+        One that is not has length 0.
+        """
         begins, lengths = self._claim(slots, 1, 1, path, tail=int(terminated))
+        present = slots["offset"] != 0
         if terminated:
-            self._check_ends(begins + lengths, slots["offset"] != 0, path)
-        data = self.data
-        present = (slots["offset"] != 0).tolist()
-        ends = (begins + lengths).tolist()
-        return [
-            data[begin:end] if here else None for begin, end, here in zip(begins.tolist(), ends, present, strict=True)
-        ]
+            self._check_ends(begins + lengths, present, path)
+        return self._cut(begins, lengths), lengths, present
 
     def vectors(self, field: Field, slots: Array, sizing: Array | None, path: str) -> tuple[list[bytes], Array]:
         """Return the bytes of each record's dynamic array, and their lengths."""
@@ -70,12 +73,24 @@ class Columns:
         return [self.data[begin:end] for begin, end in zip(begins.tolist(), ends, strict=True)], lengths
 
     def _gather(self) -> Array:
-        """Copy the fixed parts next to each other."""
-        memory = numpy.frombuffer(self.data, numpy.uint8)
+        """Copy the fixed parts next to each other, word by word: records begin and end at words."""
         if not len(self.starts):
             return numpy.empty(0, self._format.dtype)
-        places = self.starts[:, None] + numpy.arange(self._format.size)
-        return memory[places].view(self._format.dtype).reshape(-1)
+        words = numpy.frombuffer(self.data, numpy.uint64)
+        places = (self.starts // WORD)[:, None] + numpy.arange(-(-self._format.size // WORD))
+        fixed = words[places].view(numpy.uint8)[:, : self._format.size]
+        return numpy.ascontiguousarray(fixed).view(self._format.dtype).reshape(-1)
+
+    def _cut(self, begins: Array, lengths: Array) -> Buffer:
+        """Copy blocks next to each other: byte by byte if they are short, for which NumPy is faster than slices."""
+        total = int(lengths.sum())
+        if total > SHORT_BYTES * len(lengths):
+            data = self.data
+            ends = (begins + lengths).tolist()
+            return b"".join([data[begin:end] for begin, end in zip(begins.tolist(), ends, strict=True)])
+        shifts = begins - (numpy.cumsum(lengths) - lengths)
+        places = numpy.repeat(shifts, lengths) + numpy.arange(total)
+        return numpy.frombuffer(self.data, numpy.uint8)[places].data
 
     def _claim(self, slots: Array, step: int, alignment: int, path: str, *, tail: int = 0) -> tuple[Array, Array]:
         """Check one slot of every record, as `slots.SlotReader` does; return where blocks begin and their lengths."""
