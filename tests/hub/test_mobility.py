@@ -43,7 +43,7 @@ class Publisher:
         number, self.count = self.count, self.count + 1
         if number % 20 == 7:
             try:
-                source.submit_sync(Tick(self._producer, number), timeout=10)
+                source.submit_sync(Tick(self._producer, number), timeout=60)
             except DeliveryError as problem:  # somebody left while it was asked, which is known at once
                 self.late += [text for text in problem.failures.values() if "no answer" in text]
         elif number % 20 == 13:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from echoic.recorder import Disk
+from echoic.spark import worker_hub
 from echoic.spark.session import session
 from tests.recorder.recordings import Scribe
 
@@ -39,3 +40,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def scribe(tmp_path: Path) -> Scribe:
     """The writer of a journal of channel `trades` in the folder `journals`."""
     return Scribe(Disk(tmp_path / "journals"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_hub_stays() -> Iterator[None]:
+    """Close the hubs that a worker process would keep: this one goes on with tests that count threads."""
+    yield
+    for hub in list(worker_hub._hubs.values()):  # noqa: SLF001 - workers never close them, so there is no function
+        hub.close()

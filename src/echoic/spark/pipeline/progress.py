@@ -158,7 +158,7 @@ def report_of(text: str) -> Report:
 
 def progress_of(pipeline: str, output: str, report: Report) -> Progress:
     """Return what matters of what Spark reports on a batch."""
-    counted = report.observed_metrics.get(ROWS)
+    counted = report.observed_metrics.get(ROWS, {}).values()  # one; through Spark Connect it has no name of its own
     states = report.state_operators
     return Progress(
         pipeline=pipeline,
@@ -166,7 +166,7 @@ def progress_of(pipeline: str, output: str, report: Report) -> Progress:
         batch=report.batch_id,
         rows_in=report.num_input_rows,
         rows_per_second=report.processed_rows_per_second,
-        rows_out=int(counted["rows"]) if counted is not None else max(0, report.sink.num_output_rows),
+        rows_out=int(next(iter(counted))) if counted else max(0, report.sink.num_output_rows),
         lag=sum(lag_of(source) for source in report.sources),
         duration_ms=report.batch_duration,
         watermark=seconds_of(report.event_time.get("watermark", "")),
