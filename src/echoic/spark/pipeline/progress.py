@@ -158,7 +158,7 @@ def report_of(text: str) -> Report:
 
 def progress_of(pipeline: str, output: str, report: Report) -> Progress:
     """Return what matters of what Spark reports on a batch."""
-    counted = report.observed_metrics.get(ROWS, {}).values()  # one; through Spark Connect it has no name of its own
+    counted = _counted(report.observed_metrics.get(ROWS, {}))
     states = report.state_operators
     return Progress(
         pipeline=pipeline,
@@ -166,7 +166,7 @@ def progress_of(pipeline: str, output: str, report: Report) -> Progress:
         batch=report.batch_id,
         rows_in=report.num_input_rows,
         rows_per_second=report.processed_rows_per_second,
-        rows_out=int(next(iter(counted))) if counted else max(0, report.sink.num_output_rows),
+        rows_out=max(0, report.sink.num_output_rows) if counted is None else counted,
         lag=sum(lag_of(source) for source in report.sources),
         duration_ms=report.batch_duration,
         watermark=seconds_of(report.event_time.get("watermark", "")),
@@ -174,6 +174,15 @@ def progress_of(pipeline: str, output: str, report: Report) -> Progress:
         state_rows=sum(state.num_rows_total for state in states),
         at=seconds_of(report.timestamp) or time.time(),
     )
+
+
+def _counted(observed: dict[str, Any]) -> int | None:
+    """Return the one number that was observed, which through Spark Connect stands in a list without a name."""
+    for value in observed.values():
+        found = value[0] if isinstance(value, list) and value else value
+        if isinstance(found, int):
+            return found
+    return None
 
 
 def lag_of(source: SourceReport) -> int:
