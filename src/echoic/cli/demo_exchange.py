@@ -4,15 +4,14 @@ Prices wander as in the papers' example. One trade in fourteen is an odd lot. Th
 of no shares, a minute later by the exchange's clock. It tells Spark that the windows before it are over.
 """
 
-import sys
 import time
 from typing import Final
 
 import numpy
 
 from echoic.cli.demo_events import LOT, Trade
-from echoic.cli.demo_stage import Cues, Report
-from echoic.hub import Hub, Source
+from echoic.cli.demo_stage import Cues, Report, perform
+from echoic.hub import Source
 
 __all__ = ["BELL", "TRADES_A_SECOND", "Market", "main"]
 
@@ -23,7 +22,6 @@ ODD_SHARE: Final = 0.07
 WANDERING: Final = 0.0002
 BELL: Final = "BELL"
 BELL_SECONDS: Final = 60.0
-GO_SECONDS_MAX: Final = 60.0
 
 
 class Market:
@@ -49,12 +47,7 @@ class Market:
 
 def main() -> None:
     """Publish trades from cue to cue, then ring the bell."""
-    cues = Cues(sys.stdin)
-    with Hub(names=sys.argv[1], name="exchange") as hub:
-        channel = hub.create("trades", Trade)
-        if cues.going.wait(GO_SECONDS_MAX):
-            with channel.source(name="exchange") as source:
-                cues.tell(_publish(source, cues))
+    perform("exchange", "trades", Trade, _publish)
 
 
 def _publish(source: Source, cues: Cues) -> Report:

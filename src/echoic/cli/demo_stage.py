@@ -13,15 +13,18 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO
 
 import msgspec
 
 from echoic.errors import UnreachableError
+from echoic.hub import Hub, Source
 
-__all__ = ["Actor", "Cues", "Report"]
+__all__ = ["Actor", "Cues", "Report", "perform"]
 
+GO_SECONDS_MAX: Final = 60.0
 REPORT_SECONDS_MAX: Final = 30.0
 LEAVE_SECONDS_MAX: Final = 5.0
 
@@ -56,6 +59,23 @@ class Cues:
         if not self.ending.is_set():
             os._exit(1)  # nobody is left to hear the rest
         self._over.set()
+
+
+def perform(name: str, channel: str, declared: type, publish: Callable[[Source, Cues], Report]) -> None:
+    """Publish as a process of the demo: create a channel at the name server that was given, play from cue to cue.
+
+    Args:
+        name: What the process and its source are called.
+        channel: The channel.
+        declared: The type of its events.
+        publish: Publishes until it is to end, and returns what to report.
+    """
+    cues = Cues(sys.stdin)
+    with Hub(names=sys.argv[1], name=name) as hub:
+        created = hub.create(channel, declared)
+        if cues.going.wait(GO_SECONDS_MAX):
+            with created.source(name=name) as source:
+                cues.tell(publish(source, cues))
 
 
 class Actor:

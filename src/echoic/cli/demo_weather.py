@@ -9,7 +9,6 @@ directions, and die away:
 solved by upwind and central differences on a ring. The step is small enough for both (Courant number below 1).
 """
 
-import sys
 import time
 from typing import Any, Final, TypeAlias
 
@@ -17,15 +16,14 @@ import numpy
 from numpy.typing import NDArray
 
 from echoic.cli.demo_events import LAYERS, POINTS, Wind
-from echoic.cli.demo_stage import Cues, Report
-from echoic.hub import Hub, Source
+from echoic.cli.demo_stage import Cues, Report, perform
+from echoic.hub import Source
 
 __all__ = ["FIELDS_A_SECOND", "Atmosphere", "main"]
 
 Numbers: TypeAlias = NDArray[Any]
 
 FIELDS_A_SECOND: Final = 20
-GO_SECONDS_MAX: Final = 60.0
 COURANT: Final = 0.02
 """How many points a wind of 1 m/s carries something in a step."""
 SPREADING: Final = 0.05
@@ -73,12 +71,7 @@ class Atmosphere:
 
 def main() -> None:
     """Publish wind fields from cue to cue."""
-    cues = Cues(sys.stdin)
-    with Hub(names=sys.argv[1], name="atmosphere") as hub:
-        channel = hub.create("wind", Wind)
-        if cues.going.wait(GO_SECONDS_MAX):
-            with channel.source(name="atmosphere") as source:
-                cues.tell(_publish(source, cues))
+    perform("atmosphere", "wind", Wind, _publish)
 
 
 def _publish(source: Source, cues: Cues) -> Report:
