@@ -75,6 +75,7 @@ def test_however_many_ways_a_peer_derives_one_thread_compiles(start_hub: StartHu
         time.sleep(0.001)
     assert compiling <= 1
     eventually(lambda: all(thread.name != "echoic-compile" for thread in threading.enumerate()))
+    gc.collect()  # by itself it comes seldom in a process that holds as many objects as this suite's
     assert sum(isinstance(one, Workshop) for one in gc.get_objects()) < 10, "what was replaced is gone"
 
 
