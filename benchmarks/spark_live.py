@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.spark_queries import processor_seconds
+from benchmarks.spark_queries import processor_accounts
 from echoic.testing.bench import Effort, Report, Spread, Table
 from echoic.testing.bench.claims import Claim
 from echoic.testing.bench.results import Samples, Unit
@@ -36,7 +36,7 @@ TITLE: Final = "from channel to channel at 1,000 events/s"
 THROUGH, PLAIN = "echoic, through Spark, exactly once", "echoic, first channel alone"
 RATE: Final = 1000
 SECONDS: Final = {True: 6.0, False: 2.0}
-WARMING_SECONDS: Final = {True: 20.0, False: 4.0}
+WARMING_SECONDS: Final = {True: 60.0, False: 4.0}  # Java compiles what it has run some hundred times
 IDLE_SECONDS: Final = {True: 6.0, False: 1.0}
 LATENCY_MS_MAX, IDLE_PERCENT_MAX = 100.0, 5.0
 
@@ -132,7 +132,8 @@ def _idle(rounds: int, seconds: float, without: int = 0) -> Spread:
     """Return how much of a core this process and all below it but one took while nothing happened, in percent."""
     shares = []
     for _ in range(rounds):
-        spent, begun = processor_seconds(without), time.perf_counter()
+        before, begun = processor_accounts(without), time.perf_counter()
         time.sleep(seconds)
-        shares.append(100 * (processor_seconds(without) - spent) / (time.perf_counter() - begun))
+        spent = sum(own - before.get(one, (0, 0))[0] for one, (own, _) in processor_accounts(without).items())
+        shares.append(100 * spent / (time.perf_counter() - begun))
     return Spread.of(shares)

@@ -20,7 +20,7 @@ from echoic.testing.bench.results import Cell, Samples
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Query", "interleave", "processor_seconds", "source", "started"]
+__all__ = ["Query", "interleave", "processor_accounts", "processor_seconds", "source", "started"]
 
 WARMING: Final = {True: 3, False: 1}
 TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -95,16 +95,22 @@ def _check(cell: Cell, query: Query) -> None:
         raise RuntimeError(f"{', '.join(cell)}: found {found}, expected {query.expected}")
 
 
-def processor_seconds(without: int = 0) -> float:
+def processor_seconds() -> float:
     """Return the processor time of this process and of all below it: Python, the JVM, and its Python workers.
 
     What a process that has ended took is in the account of whoever waited for it.
+    """
+    return sum(own + of_ended for own, of_ended in processor_accounts().values())
+
+
+def processor_accounts(without: int = 0) -> dict[int, tuple[float, float]]:
+    """Return for this process and each below it its seconds of a processor, and those of ended ones it waited for.
 
     Args:
         without: A process below this one that does not belong to Spark, 0 for none.
     """
     parents: dict[int, int] = {}
-    spent: dict[int, int] = {}
+    spent: dict[int, tuple[float, float]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -113,8 +119,9 @@ def processor_seconds(without: int = 0) -> float:
                 continue
             if int(entry.name) != without:
                 parents[int(entry.name)] = int(fields[1])
-                spent[int(entry.name)] = sum(map(int, fields[11:15]))
-    return sum(spent[one] for one in _family(os.getpid(), parents)) / TICKS
+                user, system, ended_user, ended_system = (int(field) / TICKS for field in fields[11:15])
+                spent[int(entry.name)] = (user + system, ended_user + ended_system)
+    return {one: spent[one] for one in _family(os.getpid(), parents)}
 
 
 def _family(root: int, parents: Mapping[int, int]) -> set[int]:

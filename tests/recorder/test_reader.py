@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from echoic.errors import JournalError, LocalError
 from echoic.formats import registry
 from echoic.formats.descriptor import token
-from echoic.recorder import Chunk, Disk, Hole, Journal, LocalShelf, Missing, Recorded, recover
-from echoic.recorder.blocks import BlockKind
+from echoic.recorder import Chunk, Disk, Hole, Journal, LocalShelf, Missing, Recorded, recover, segment_reader
+from echoic.recorder.blocks import BlockHead, BlockKind, parse_block
 from echoic.recorder.catalog import Catalog
 from echoic.recorder.reader import PartitionReader, Span
 from echoic.testing.simulated_disk import SimulatedDisk
-from echoic.wire import Batch
+from echoic.wire import Batch, Buffer
 from tests.recorder.recordings import BEGIN, CHANNEL, DTYPE, SECOND, Forger, Scribe, disk, holes, items, numbers, rows
 
 
@@ -496,3 +496,25 @@ def test_waiting_ends_when_something_is_committed_or_the_time_is_over() -> None:
     assert shelf.wait((0,), 0.0)
     scribe.write(rows(7, 1))
     assert shelf.wait((7,), 10.0)
+
+
+def test_who_follows_lone_events_looks_at_few_blocks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all from the last entry of the index on: a stream asks for another few events each time."""
+    looked = 0
+
+    def counting(data: Buffer, offset: int, seed: int) -> BlockHead | None:
+        nonlocal looked
+        looked += 1
+        return parse_block(data, offset, seed)
+
+    monkeypatch.setattr(segment_reader, "parse_block", counting)
+    scribe = Scribe(disk())
+    shelf, counts = scribe.shelf(), []
+    for number in range(4000):
+        scribe.write(rows(number, 1), at=number)
+        if number % 100 == 99:
+            assert shelf.heads() == (number + 1,)
+            looked = 0
+            assert numbers(items(shelf, number - 90, number - 40)) == list(range(number - 90, number - 40))
+            counts.append(looked)
+    assert max(counts) < 1000  # all from the beginning would be 8,000

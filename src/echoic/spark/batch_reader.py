@@ -24,6 +24,7 @@ from echoic.spark.positions import end_of, start_of
 from echoic.spark.pushing import narrowed, pushed
 from echoic.spark.reading import JournalPart, Reading, reading_of
 from echoic.spark.schema import METADATA, arrow_schema_of
+from echoic.spark.worker_memory import task_done
 
 __all__ = ["BatchReader", "PushingBatchReader", "parts_of", "read_part"]
 
@@ -101,3 +102,4 @@ def read_part(reading: Reading, partition: InputPartition) -> Iterator[pyarrow.R
     if not isinstance(partition, JournalPart):
         raise PipelineError(f"expected part of a journal, got {partition!r}")
     yield from reading.batches(partition.part)
+    task_done()

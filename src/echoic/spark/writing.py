@@ -36,6 +36,7 @@ from echoic.hub.intake_messages import CarriedPart, bodies_of
 from echoic.spark.rows import arrow_schema_of_rows, check_columns, events_of, format_of
 from echoic.spark.sink_options import SinkOptions
 from echoic.spark.worker_hub import worker_hub
+from echoic.spark.worker_memory import task_done
 
 __all__ = ["EchoicStreamWriter", "EchoicWriter", "Written"]
 
@@ -80,6 +81,7 @@ class Writing:
         if known is not None:
             check_columns(columns, known, self.options.channel)
         self.descriptor: Final = (known or format_of(columns, self.options.channel)).descriptor
+        task_done()
 
     def write_rows(self, query: str, epoch: int, batches: Iterator[pyarrow.RecordBatch]) -> Written:
         """Stage the rows of a task.
@@ -100,6 +102,7 @@ class Writing:
                         portions.add(body)
         except EchoicError as error:
             raise PipelineError(f"{error} - writing to channel `{self.options.channel}`") from error
+        task_done()
         return Written(query, epoch, partition, attempt.attempt, rows, portions.count, tuple(portions.carried))
 
     def commit_rows(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -118,6 +121,7 @@ class Writing:
             client_of(self.options).commit(written[0].query, written[0].epoch, parts)
         except EchoicError as error:
             raise PipelineError(str(error)) from error
+        task_done()
 
     def abort_rows(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Have what tasks have written dropped; if that fails the intake forgets it in time."""

@@ -106,11 +106,13 @@ class Running:
     def _look_after(self) -> None:
         try:
             self._watch()
-        except (EchoicError, *SPARK_ERRORS) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear that it failed
             self._failed(error)
         finally:
-            self._put_away()
-            self._over.set()
+            try:
+                self._put_away()
+            finally:
+                self._over.set()
 
     def _watch(self) -> None:
         """Return when all queries have ended or shall end.
@@ -177,6 +179,6 @@ class Running:
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
             action()
-        except (EchoicError, *SPARK_ERRORS) as error:
+        except Exception as error:  # noqa: BLE001 - it is told as the failure, and the rest is put away
             if self._failure is None:
                 self._failed(error)
