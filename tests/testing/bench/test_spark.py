@@ -9,7 +9,7 @@ import pytest
 from benchmarks.spark_cost import events_of, fit
 from benchmarks.spark_data import FIELDS, READINGS, TRADES, record
 from benchmarks.spark_deriving import TASKS
-from benchmarks.spark_queries import processor_seconds
+from benchmarks.spark_queries import processor_accounts, processor_seconds
 from echoic.ecode import Signature, check
 from echoic.formats import format_of_text
 from echoic.recorder import Journal
@@ -56,7 +56,9 @@ def test_processes_below_this_one_are_counted_and_one_may_be_left_out() -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        counted, uncounted = processor_seconds(), processor_seconds(process.pid)
+        counted, accounts = processor_seconds(), processor_accounts()
+        without = processor_accounts(process.pid)
         process.kill()
     assert counted - before >= WORK_SECONDS - 0.05
-    assert counted - uncounted >= WORK_SECONDS - 0.05
+    assert accounts[process.pid][0] >= WORK_SECONDS - 0.05
+    assert accounts.keys() - without.keys() == {process.pid}
