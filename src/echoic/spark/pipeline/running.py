@@ -105,14 +105,10 @@ class Running:
 
     def _look_after(self) -> None:
         try:
-            self._watch()
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear that it failed
-            self._failed(error)
+            self._attempt(self._watch)
+            self._put_away()
         finally:
-            try:
-                self._put_away()
-            finally:
-                self._over.set()
+            self._over.set()
 
     def _watch(self) -> None:
         """Return when all queries have ended or shall end.
@@ -179,6 +175,6 @@ class Running:
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - it is told as the failure, and the rest is put away
+        except Exception as error:  # noqa: BLE001 - whoever waits is told that it failed, and the rest is put away
             if self._failure is None:
                 self._failed(error)
