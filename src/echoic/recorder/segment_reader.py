@@ -14,14 +14,14 @@ after the block there has been found sound and to have the sequence number that 
 the block that is wanted, every block is checked. Where one is broken, the next sound one is searched for; the hole in
 the sequence numbers shows what was lost.
 
-Places are noted every 16 KiB as a growing segment is surveyed. A journal of lone events has 150 blocks in that, the
-index an entry for each tenth of a megabyte or more, and whoever follows it, as a stream of Spark's does, asks for
-another few hundred events each time: without these places most of its time was spent walking there.
+Places are noted every 16 KiB as a growing segment is surveyed. The index has an entry for each 256 KiB, and is looked
+up again every 4 MiB; a journal of lone events has thousands of blocks in that. Whoever follows one, as a stream of
+Spark's does, asks for another few hundred events each time, and would spend most of its time walking there.
 """
 
 import struct
 import weakref
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -343,7 +343,7 @@ class SegmentReader:
             del self._places[::2]
         at = bisect_left(self._places, (sequence, 0))
         if at == len(self._places) or self._places[at][0] != sequence:
-            insort(self._places, (sequence, offset))
+            self._places.insert(at, (sequence, offset))
 
     def _formats(self, tokens: set[int], end: int, elsewhere: Callable[[], Sequence[bytes]]) -> tuple[bytes, ...]:
         """Return the descriptors of types; those that are not described anywhere are left out."""

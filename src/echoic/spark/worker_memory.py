@@ -11,7 +11,7 @@ import gc
 import sys
 from typing import Final
 
-__all__ = ["task_done"]
+__all__ = ["is_worker", "task_done"]
 
 DAEMON: Final = "pyspark.daemon"
 SET_ASIDE_AFTER: Final = (1, 16)  # tasks: what is imported and compiled at once, and what is made on the way
