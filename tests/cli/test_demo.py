@@ -172,6 +172,7 @@ def test_the_demo_makes_tables_of_channels_and_a_channel_of_results_and_leaves_n
     again = next(line for line in shown.splitlines() if "read_parquet" in line).partition(' -c "')[2].rstrip('"')
     read = subprocess.run([sys.executable, "-c", again], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert re.search(r"^\d+ +20\d\d-.* [A-Z]+ .* \d+\.\d+$", read.stdout, re.MULTILINE), "the table can be read again"
+    assert f"[{recorded['ticker']} rows x 7 columns]" in read.stdout, "all of it, though pandas shows only some rows"
 
 
 @pytest.mark.slow
