@@ -11,10 +11,11 @@ own pool; what does not is called as it is. Events come by the queue of a sink, 
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, Unpack
 
 from echoic import hub as blocking
 from echoic.channels import (
@@ -32,9 +33,21 @@ from echoic.errors import EchoicError
 from echoic.links import Identity
 from echoic.recorder import SEGMENT_BYTES_MAX, Hole, Missing, Retention
 
-__all__ = ["Channel", "Derivation", "DurableSink", "Events", "Hub", "Parameters", "Recording", "Source"]
+__all__ = [
+    "Channel",
+    "Derivation",
+    "DurableSink",
+    "Events",
+    "Group",
+    "GroupEvents",
+    "Hub",
+    "Parameters",
+    "Recording",
+    "Source",
+]
 
 KEEP_ALL: Final = Retention()
+TAKE_SECONDS: Final = 0.2
 
 
 class Hub:
@@ -86,6 +99,18 @@ class Hub:
             durability=durability,
         )
         return Recording(recording)
+
+    async def join(
+        self,
+        name: str,
+        declared: object,
+        *,
+        me: str,
+        peers: Mapping[str, str],
+        **options: Unpack[blocking.JoinKeywords],
+    ) -> "Group":
+        """Be a member of an ordered group, as `echoic.Hub.join` does."""
+        return Group(await asyncio.to_thread(self.blocking.join, name, declared, me=me, peers=peers, **options))
 
     async def channels(self, address: str | None = None) -> list[ChannelEntry]:
         """Return the channels that a hub manages or a name server knows."""
@@ -487,3 +512,71 @@ class Source:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+class Group:
+    """One member of an ordered group."""
+
+    def __init__(self, group: blocking.Group) -> None:
+        self.blocking: Final = group
+        self.name: Final = group.name
+
+    @property
+    def view(self) -> blocking.View:
+        """Who is in the group, as far as this member was told."""
+        return self.blocking.view
+
+    async def submit(self, event: object) -> None:
+        """Have an event ordered, and do not wait for it, unless too much is under way."""
+        if self.blocking.would_wait():
+            await asyncio.to_thread(self.blocking.submit, event)
+        else:
+            self.blocking.submit(event)
+
+    async def submit_sync(self, event: object, timeout: float = 5.0) -> blocking.GroupStamp:
+        """Have an event ordered, and return its place when it was delivered here."""
+        return await asyncio.to_thread(self.blocking.submit_sync, event, timeout)
+
+    def events(self) -> "GroupEvents":
+        """Return the events and their stamps, in the group's order, for `async for`."""
+        return GroupEvents(self.blocking.events())
+
+    async def wait_for(self, condition: Callable[[blocking.View], bool], timeout: float = 10.0) -> blocking.View:
+        """Return the view when it fulfils a condition."""
+        return await asyncio.to_thread(self.blocking.wait_for, condition, timeout)
+
+    def statistics(self) -> blocking.GroupStatistics:
+        """Return how this member stands."""
+        return self.blocking.statistics()
+
+    async def close(self) -> None:
+        """Take leave, and end."""
+        await asyncio.to_thread(self.blocking.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class GroupEvents:
+    """Events of a group, one after the other."""
+
+    def __init__(self, events: blocking.GroupEvents) -> None:
+        self._events = events
+        self._taken: deque[tuple[object, blocking.GroupStamp]] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[object, blocking.GroupStamp]:
+        while not self._taken:
+            if self._events.closed:
+                raise StopAsyncIteration
+            self._taken.extend(await asyncio.to_thread(self._events.take, TAKE_SECONDS))
+        return self._taken.popleft()
+
+    def close(self) -> None:
+        """Take no more events."""
+        self._events.close()

@@ -24,8 +24,10 @@ from echoic.errors import (
     RemoteError,
 )
 from echoic.formats import Format, Registry
+from echoic.groups import messages as group_messages
+from echoic.groups.stream import Stream
 from echoic.wire import Frame, FrameKind, FrameReader, decode_hello, parse_batch
-from tests.golden import hubs, make, modulators
+from tests.golden import groups, hubs, make, modulators
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(make.GOLDEN.read_text(encoding="utf-8"))
 
@@ -89,7 +91,38 @@ def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any]
 def test_the_golden_frames_between_hubs_are_of_every_kind_in_use() -> None:
     kinds = {vector["kind"] for vector in (*VECTORS["conversation"], *VECTORS["hub_frames"])}
     unused = {FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES}
-    assert kinds == set(FrameKind) - unused
+    assert kinds == set(FrameKind) - unused - {FrameKind.GROUP}  # which is on connections of its own
+
+
+@pytest.mark.parametrize("number", range(len(VECTORS["group_messages"])))
+def test_a_golden_message_between_members_of_a_group_is_read_and_written_as_described(number: int) -> None:
+    vector, message = VECTORS["group_messages"][number], groups.every_message()[number]
+    assert type(message).__name__ == vector["type"]
+    assert group_messages.decode_message(bytes.fromhex(vector["payload"])) == message
+    assert group_messages.encode_message(message).hex() == vector["payload"]
+
+
+def test_the_golden_messages_between_members_are_of_every_type() -> None:
+    types = {vector["type"] for vector in VECTORS["group_messages"]}
+    assert types == {kind.__name__ for kind in typing.get_args(group_messages.Message)}
+
+
+@pytest.mark.parametrize("vector", VECTORS["malformed_group_messages"], ids=lambda vector: vector["why"])
+def test_a_malformed_golden_message_between_members_is_refused(vector: dict[str, Any]) -> None:
+    with pytest.raises(MalformedFrameError):
+        group_messages.decode_message(bytes.fromhex(vector["payload"]))
+    with pytest.raises(MalformedFrameError):
+        group_messages.decode_introduction(bytes.fromhex(vector["payload"]))
+
+
+def test_golden_packs_are_read_as_the_events_they_were_made_of() -> None:
+    stream = Stream()
+    description, batch = (bytes.fromhex(vector["payload"]) for vector in VECTORS["packs"])
+    assert stream.deliver(description) is None
+    read = stream.deliver(batch)
+    assert read is not None
+    assert stream.sequence == read.count
+    assert make.events_of(read) == make.events_of(make.samples()["ticks"])
 
 
 @pytest.mark.parametrize("vector", VECTORS["messages"], ids=lambda vector: vector["message"]["type"])

@@ -17,7 +17,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("sh", "bash", "cat", "cksum", "cp", "dirname", "env", "mkdir", "mktemp", "rm", "sleep")
-PROGRAMS = {"gcc": "the C compiler gcc", "bwrap": "bubblewrap"}
+PROGRAMS = {
+    "gcc": "the C compiler gcc",
+    "bwrap": "bubblewrap",
+    "ip": "iproute2",
+    "corosync": "Corosync",
+    "pg_ctlcluster": "PostgreSQL",
+    "mariadbd": "MariaDB",
+}
 """What the tests need of the machine, and what it is called when it is missing."""
 LEVELS = ("base", "spark", "dev", "bench")
 ALL_TESTS = "ran python -m pytest -n 2 in"
@@ -137,7 +144,7 @@ def test_the_first_call_installs_what_builds_then_the_pins_by_hash_and_then_echo
     builders, pins, package = checkout.pip_calls
     assert "--require-hashes --only-binary :all: -r" in builders
     assert builders.endswith("-r requirements/build.txt")
-    assert "--require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation" in pins
+    assert "--require-hashes --only-binary :all: --no-binary pyspark,pysyncobj --no-build-isolation" in pins
     assert pins.endswith("-r requirements/spark.txt")
     assert package.endswith("--no-deps --no-build-isolation --editable .")
     assert not checkout.locked

@@ -36,6 +36,7 @@ keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say
 journal: Final = cyclopts.App("journal", help="Look at what was recorded, mend it, take it elsewhere.")
 pipeline: Final = cyclopts.App("pipeline", help="Turn channels into tables and results into channels, on Spark.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
+group: Final = cyclopts.App("group", help="Join ordered groups, look at them and at what they have ordered.")
 
 app.command("echoic.cli.demo:demo")
 app.command("echoic.cli.up:up")
@@ -81,6 +82,11 @@ pipeline.command("echoic.cli.pipeline:pack")
 app.command(names)
 names.command("echoic.cli.names:serve")
 names.command("echoic.cli.names:ls")
+app.command(group)
+group.command("echoic.cli.group:join")
+group.command("echoic.cli.group_view:view")
+group.command("echoic.cli.group_log:log")
+group.command("echoic.cli.group_bench:bench")
 app.command(fuzz)
 fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
 fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
@@ -88,7 +94,7 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, journal, keys, pipeline, names, fuzz):
+    for each in (app, ecode, journal, keys, pipeline, names, group, fuzz):
         each.resolved_commands()
 
 

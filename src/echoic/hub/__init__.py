@@ -1,10 +1,15 @@
 """Edge: touches sockets and threads. Joins it all: the concentrator, its links, channels, sources and sinks."""
 
+from echoic.groups.engine import View
 from echoic.hub.channel import Channel
 from echoic.hub.context import Context
 from echoic.hub.derived import DerivationHandle, Parameters
 from echoic.hub.durable import DurableSink, DurableStatistics, Stamp
 from echoic.hub.eager_sink import EagerSink
+from echoic.hub.group import Group, GroupEvents, GroupSink, GroupStatistics
+from echoic.hub.group_delivery import GroupStamp, GroupState
+from echoic.hub.group_joining import JoinKeywords
+from echoic.hub.group_status import GroupStatus, GroupStatusSource, PackingChanged
 from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
 from echoic.hub.intake import Intake, IntakeLimits, IntakeStatistics
 from echoic.hub.intake_client import IntakeClient
@@ -24,13 +29,23 @@ __all__ = [
     "DurableStatistics",
     "EagerSink",
     "Events",
+    "Group",
+    "GroupEvents",
+    "GroupSink",
+    "GroupStamp",
+    "GroupState",
+    "GroupStatistics",
+    "GroupStatus",
+    "GroupStatusSource",
     "Hub",
     "HubStatistics",
     "Intake",
     "IntakeClient",
     "IntakeLimits",
     "IntakeStatistics",
+    "JoinKeywords",
     "LinkStatistics",
+    "PackingChanged",
     "Parameters",
     "Recording",
     "RecordingStatistics",
@@ -43,4 +58,5 @@ __all__ = [
     "SourceState",
     "SourceStatistics",
     "Stamp",
+    "View",
 ]

@@ -1,6 +1,7 @@
 """Exchanging greetings on a fresh connection, before it becomes that of a link. What is said is `channels.Greeting`."""
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from echoic.channels import Greeting
@@ -8,13 +9,33 @@ from echoic.errors import UnreachableError
 from echoic.links import Connection
 from echoic.wire import Frame, FrameReader
 
-__all__ = ["HELLO_SECONDS", "greet"]
+__all__ = ["HELLO_SECONDS", "first_frames", "greet"]
 
 HELLO_SECONDS: Final = 5.0
 
 
-def greet(connection: Connection, greeting: Greeting, reader: FrameReader) -> list[Frame]:
+def first_frames(connection: Connection, reader: FrameReader, count: int) -> list[Frame]:
+    """Return the first frames that a stranger sends, so many at least.
+
+    Raises:
+        EchoicError: They are not frames, or the stranger takes too long.
+        OSError: The connection broke.
+    """
+    deadline = time.monotonic() + HELLO_SECONDS
+    frames: list[Frame] = []
+    while len(frames) < count:
+        frames += _await(connection, reader, deadline)
+    return frames
+
+
+def greet(connection: Connection, greeting: Greeting, reader: FrameReader, frames: Sequence[Frame] = ()) -> list[Frame]:
     """Exchange greetings; return frames that came right behind them.
+
+    Args:
+        connection: Where.
+        greeting: What is said.
+        reader: Cuts what is received into frames.
+        frames: What was received already.
 
     Raises:
         EchoicError: The peer does not know how to greet, or takes too long.
@@ -22,18 +43,20 @@ def greet(connection: Connection, greeting: Greeting, reader: FrameReader) -> li
     """
     deadline = time.monotonic() + HELLO_SECONDS
     _say(connection, greeting.opening, deadline)
-    frames: list[Frame] = []
+    waiting = list(frames)
     while not greeting.done:
-        if not frames:
-            data = connection.receive()
-            if data == b"" or time.monotonic() > deadline:
-                raise UnreachableError(
-                    f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello"
-                )
-            frames = reader.receive(data or b"")
+        if not waiting:
+            waiting = _await(connection, reader, deadline)
         else:
-            _say(connection, greeting.receive(frames.pop(0)), deadline)
-    return frames
+            _say(connection, greeting.receive(waiting.pop(0)), deadline)
+    return waiting
+
+
+def _await(connection: Connection, reader: FrameReader, deadline: float) -> list[Frame]:
+    data = connection.receive()
+    if data == b"" or time.monotonic() > deadline:
+        raise UnreachableError(f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello")
+    return reader.receive(data or b"")
 
 
 def _say(connection: Connection, data: bytes, deadline: float) -> None:

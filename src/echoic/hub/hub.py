@@ -5,12 +5,10 @@ created here, and can serve as a name server for others. `outbound` and `inbound
 """
 
 import atexit
-import contextlib
 import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,28 +24,31 @@ from echoic.channels import (
     Concentrator,
     Describe,
     Described,
-    Done,
     Listing,
     Policy,
     Report,
     Reported,
-    Resolve,
-    Resolved,
     SessionStatistics,
     SharedPolicy,
     Step,
     ignore,
 )
 from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
-from echoic.errors import ChannelNotFoundError, ClosedError, EchoicError, InsecureError, UnreachableError
+from echoic.errors import ClosedError, EchoicError, InsecureError
 from echoic.formats import NATIVE, Format, match
+from echoic.groups.packer import PACKING_INTERVAL_NS
 from echoic.hub.channel import Channel
+from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
 from echoic.hub.derived import Terms, modulate_step
 from echoic.hub.endpoints import Endpoints
-from echoic.hub.flusher import Flusher, send_held
+from echoic.hub.flusher import Flusher
+from echoic.hub.group import Group
+from echoic.hub.group_delivery import KEPT_BYTES, GroupState
+from echoic.hub.group_joining import JoinOptions, Surroundings, join_group
 from echoic.hub.inbound import Inbound
 from echoic.hub.intake import Intake
+from echoic.hub.lookup import find_channel, register_name
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
 from echoic.hub.replay import Replay, start_replay
@@ -60,14 +61,13 @@ from echoic.recorder.replaying import GAP_SECONDS_MAX
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
+    from echoic.groups.policies import Policy as PackingPolicy
     from echoic.hub.outbound import Source
 
 __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 
 log: Final = logging.getLogger("echoic.hub")
 FOREVER: Final = Retention()
-DRAIN_SECONDS: Final = 1.5
-HEARD_SECONDS: Final = 0.3
 
 S = TypeVar("S", bound=SharedObject)
 
@@ -150,6 +150,9 @@ class Hub:
         self._endpoints: dict[str, Endpoints] = {}
         self._sources: set[Source] = set()
         self._intakes: list[Intake] = []
+        self._groups: set[Group] = set()
+        self._joining = threading.Lock()
+        self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
         self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
@@ -181,7 +184,7 @@ class Hub:
         board = self._switchboard
         board.do(lambda core: core.manager.directory.create(name, format, visible))
         try:
-            self._register(id)
+            register_name(self._switchboard, self.names, id)
         except EchoicError:
             self.remove(name)
             raise
@@ -200,7 +203,7 @@ class Hub:
             UnreachableError: The name server or the manager does not answer.
         """
         self._check_open()
-        id = self._find(channel)
+        id = find_channel(self._switchboard, self.names, channel)
         described = self._switchboard.ask(id.address, Describe(id.name), Described)
         id = ChannelId(self._switchboard.announced(id.address), id.name)
         format = Format.from_descriptor(described.descriptor) if described.descriptor else None
@@ -217,7 +220,7 @@ class Hub:
         declared = terms.output if terms.output is not None else parent.own_type
         channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step), step.context)
         if terms.name:
-            self._register(id)
+            register_name(self._switchboard, self.names, id)
         return channel
 
     def share(self, shared: SharedObject, policy: SharedPolicy = "prompt") -> None:
@@ -266,7 +269,7 @@ class Hub:
             ChannelNotFoundError: Nobody knows it.
             UnreachableError: The name server or the manager does not answer.
         """
-        id = self._find(channel)
+        id = find_channel(self._switchboard, self.names, channel)
         return self._switchboard.ask(id.address, Describe(id.name), Described)
 
     def channels(self, address: str | None = None) -> list[ChannelEntry]:
@@ -407,6 +410,77 @@ class Hub:
         options = ReplayOptions(rate, window, loop, paused, gap_seconds_max, stamp, on_batch, on_hole)
         return start_replay(self, path, channel, recorded, options)
 
+    def join(  # noqa: PLR0913 - every one has a default, and is named by the caller
+        self,
+        name: str,
+        declared: object,
+        *,
+        me: str,
+        peers: Mapping[str, str],
+        engine: str = "embedded",
+        stability: str = "majority",
+        durability: str = "",
+        path: str | Path | None = None,
+        packing: "str | PackingPolicy" = "auto",
+        packing_interval: float = PACKING_INTERVAL_NS / 1e9,
+        election_timeout: float = 0.5,
+        state: GroupState | None = None,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> Group:
+        """Be a member of an ordered group: everybody is given the same events in the same order, or nothing.
+
+        Args:
+            name: The name of the group.
+            declared: The type of the events that are submitted and received here.
+            me: The name of this member.
+            peers: All members at the first start, by name, with the addresses of their hubs; this one among them. All
+                must be there when the group is first started, and a majority from then on.
+            engine: What orders the events: `embedded`, which needs nothing else; `corosync`, by the daemon of this
+                machine; `local`, among members in this process.
+            stability: Who must hold an event before anybody is given it: a `majority` of the members, or `all` that are
+                in the view too.
+            durability: When a member counts as holding an event: when it is on its `disk`, with its `os`, or in its
+                `memory`; disk if a path is given. A member without a disk comes back as a new one, which the others
+                must let in: so a majority must not end at once, and of two members none.
+            path: The folder of this member's log, for it alone.
+            packing: How events are packed into multicasts: `auto`, which finds out; `static:N`; `paper`; `nagle:BYTES`.
+            packing_interval: For how many seconds an event may wait for others at most.
+            election_timeout: For how many seconds a leader may be silent; others take over after once to twice that.
+            state: What the program makes of the events, if a member that was away shall be given that, and not events.
+            kept_bytes: How much of the order is kept for members that were away.
+
+        Raises:
+            LocalError: An option is wrong, or this hub is a member already.
+            FormatError: `declared` is not an event type.
+            JournalError: The log cannot be opened.
+            UnreachableError: The engine's daemon does not answer.
+        """
+        self._check_open()
+        options = JoinOptions(
+            me,
+            peers,
+            engine,
+            stability,
+            durability,
+            path,
+            packing,
+            packing_interval,
+            election_timeout,
+            state,
+            kept_bytes,
+        )
+        joined: list[Group] = []
+
+        def left() -> None:
+            self._groups.difference_update(joined)
+
+        surroundings = Surroundings(self.address, self._identity, self._switchboard.groups, left)
+        with self._joining:
+            group = join_group(name, declared, options, surroundings)
+            joined.append(group)
+            self._groups.add(group)
+        return group
+
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""
         links = [
@@ -429,34 +503,11 @@ class Hub:
                 return
             self._closed = True
         _open_hubs.discard(self)
+        close_groups(self._groups)
         for intake in self._intakes:
             intake.close()
-        deadline = time.monotonic() + DRAIN_SECONDS
         board = self._switchboard
-        draining = threading.Thread(target=self._flush_sources, name="echoic-drain", daemon=True)
-        draining.start()
-        draining.join(DRAIN_SECONDS)
-        for source in list(self._sources):
-            source.abandon()
-        for endpoints in list(self._endpoints.values()):
-            endpoints.close_durable(deadline)
-        for recording in [ends.recording for ends in self._endpoints.values() if ends.recording is not None]:
-            recording.close()
-        for endpoints in list(self._endpoints.values()):
-            endpoints.close(deadline - DRAIN_SECONDS / 2)
-        while self._unconfirmed_bytes() and time.monotonic() < deadline - DRAIN_SECONDS / 2:
-            time.sleep(0.001)
-        if self._unconfirmed_bytes():
-            log.warning("%d bytes of events were not confirmed by their recorder", self._unconfirmed_bytes())
-        board.do(_take_leave)
-        while not board.written() and time.monotonic() < deadline:
-            board.pump_all()
-            time.sleep(0.001)
-        for link in board.links():
-            link.finish()
-        heard = min(deadline, time.monotonic() + HEARD_SECONDS)
-        while any(link.connection for link in board.links()) and time.monotonic() < heard:
-            time.sleep(0.001)
+        wind_up(board, self._sources, self._endpoints)
         board.close()
         board.shared_objects.close()
         self._flusher.close()
@@ -480,67 +531,12 @@ class Hub:
         self._closed = self._switchboard.closed = True
         for source in self._sources:
             source.abandon()
-
-    def _flush_sources(self) -> None:
-        """Close the sources; one that must wait for room lets the others send first."""
-        sources = list(self._sources)
-        send_held([source for source in sources if source.hold(spare=False)])
-        self._switchboard.pump_all()
-        for source in sources:
-            with contextlib.suppress(ClosedError):  # the hub ended before there was room
-                source.close()
-
-    def _unconfirmed_bytes(self) -> int:
-        """Return how much no recorder has confirmed of what was submitted here."""
-        return sum(ends.member.unconfirmed_bytes for ends in self._endpoints.values())
+        for group in self._groups:
+            group.forsake()
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("the hub was closed")
-
-    def _register(self, id: ChannelId) -> None:
-        """Enter a channel at the name servers; one that answers is enough, the others learn of it later."""
-        if not self.names:
-            return
-        problems: list[str] = []
-        for server in self.names:
-            try:
-                self._switchboard.wait_for(
-                    server,
-                    lambda core, answer, server=server: core.register(server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
-                    Done,
-                )
-            except UnreachableError as error:
-                problems.append(str(error))
-        if len(problems) == len(self.names):
-            raise UnreachableError(f"{_no_name_server(problems)}, or create the channel in a hub without one")
-
-    def _find(self, channel: str) -> ChannelId:
-        """Return the id of a channel that is given by id or name.
-
-        Raises:
-            ChannelNotFoundError: Nobody knows it.
-            UnreachableError: No name server answers.
-        """
-        if "://" in channel:
-            return ChannelId.parse(channel)
-        with self._switchboard.lock:
-            try:
-                self._switchboard.core.manager.directory.get(channel)
-            except ChannelNotFoundError:
-                if not self.names:
-                    raise
-            else:
-                return ChannelId(self.address, channel)
-        problems: list[str] = []
-        for server in self.names:
-            try:
-                return ChannelId.parse(self._switchboard.ask(server, Resolve(channel), Resolved).id)
-            except UnreachableError as error:
-                problems.append(str(error))
-            except ChannelNotFoundError as error:
-                raise ChannelNotFoundError(f"{error} - at name server {server} (echoic ls)") from error
-        raise UnreachableError(f"{_no_name_server(problems)}, or open the channel by its id")
 
     def _channel(
         self,
@@ -580,14 +576,3 @@ def _forsake_all() -> None:
 
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=_forsake_all)
-
-
-def _no_name_server(problems: list[str]) -> str:
-    return f"no name server answers ({'; '.join(problems)}): start one with `echoic names serve`"
-
-
-def _take_leave(core: Concentrator) -> None:
-    for entry in core.manager.directory.entries(core.address):
-        for server, message in core.manager.unregister(entry.name):
-            core.ask(server, message, ignore)
-    core.farewell()

@@ -10,13 +10,16 @@ import secrets
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Greeting
-from echoic.errors import EchoicError, UnreachableError
-from echoic.hub.hello import HELLO_SECONDS, greet
+from echoic.engines.embedded import GROUP_FEATURE
+from echoic.errors import EchoicError, MalformedFrameError, UnreachableError
+from echoic.groups.messages import decode_introduction
+from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
 from echoic.links import Connection, Identity, Listener, dial
-from echoic.wire import FrameReader, Hello
+from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
 if TYPE_CHECKING:
@@ -80,7 +83,12 @@ class Reception:
         """Greet a stranger; one that does not know how is sent away."""
         try:
             connection.handshake(HELLO_SECONDS)
-            self._meet(connection)
+            reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
+            frames = first_frames(connection, reader, 1)
+            if GROUP_FEATURE in decode_first(frames[0]).features:
+                self._introduce(connection, reader, frames[1:])
+            else:
+                self._meet(connection, reader=reader, frames=frames)
         except (EchoicError, OSError) as error:
             log.info("refused a connection from %s: %s", connection.peer, error)
             connection.close()
@@ -112,7 +120,28 @@ class Reception:
             if any(link.connection and link.neighbour.stands_at(address) for link in self._switchboard.links()):
                 return  # the other was faster
 
-    def _meet(self, connection: Connection, dialled: str = "") -> None:
+    def _introduce(self, connection: Connection, reader: FrameReader, frames: list[Frame]) -> None:
+        """Hand a connection over to the group whose member has made it.
+
+        Raises:
+            EchoicError: There is no such group here, or the stranger does not say which.
+            OSError: The connection broke.
+        """
+        frames = frames or first_frames(connection, reader, 1)
+        introduction = decode_introduction(frames[0].payload)
+        group = self._switchboard.groups.get(introduction.group)
+        if group is None:
+            raise UnreachableError(f"no group `{introduction.group[:64]}` is joined here")
+        reader.payload_bytes_max = PAYLOAD_BYTES_MAX
+        group.adopt(introduction, connection, reader, frames[1:])
+
+    def _meet(
+        self,
+        connection: Connection,
+        dialled: str = "",
+        reader: FrameReader | None = None,
+        frames: Sequence[Frame] = (),
+    ) -> None:
         """Greet a peer, and go on with its link.
 
         Raises:
@@ -131,9 +160,9 @@ class Reception:
         greeting = Greeting(
             self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
         )
-        reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
+        reader = reader or FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
         try:
-            early = greet(connection, greeting, reader)
+            early = greet(connection, greeting, reader, frames)
             reader.payload_bytes_max = PAYLOAD_BYTES_MAX
             self._switchboard.adopt(connection, greeting, reader, early)
         except (EchoicError, OSError):
@@ -181,3 +210,14 @@ class Reception:
                 board.broke(link)  # a peer that dials again some time later has lost the connection
         with board.lock:
             return board.core.known(hub)
+
+
+def decode_first(frame: Frame) -> Hello:
+    """Return what the first frame of a stranger says.
+
+    Raises:
+        MalformedFrameError: It is not a hello.
+    """
+    if frame.kind is not FrameKind.HELLO:
+        raise MalformedFrameError(f"expected a HELLO frame in a greeting, got {frame.kind.name}")
+    return decode_hello(frame.payload)

@@ -69,6 +69,7 @@ from echoic.links import Connection, Identity, Listener, format_address, parse_a
 from echoic.wire import Batch, Frame, FrameReader, Hello
 
 if TYPE_CHECKING:
+    from echoic.engines.embedded import EmbeddedEngine
     from echoic.hub.endpoints import Endpoints
     from echoic.hub.sink import Sink
 
@@ -115,6 +116,8 @@ class Switchboard:
         self._compiler = Compiler(self)
         self.shared_objects: Final = SharedObjects(self)
         self._links: dict[str, Link] = {}
+        self.groups: Final[dict[str, EmbeddedEngine]] = {}
+        """The groups that were joined here, by name: their members connect to this hub's address."""
         self._deliveries = deliveries
         hello = Hello(name=name, hub=self.core.id, address=self.address)
         self._reception = Reception(listener, identity, hello, self)

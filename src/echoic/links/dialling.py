@@ -31,12 +31,15 @@ __all__ = ["dial"]
 DIAL_SECONDS: Final = 3.0
 
 
-def dial(address: str, identity: Identity | None = None, *, timeout: float = DIAL_SECONDS) -> Connection:
+def dial(
+    address: str, identity: Identity | None = None, *, timeout: float = DIAL_SECONDS, polled: bool = False
+) -> Connection:
     """Connect to the hub at an address.
 
     Args:
         address: Where it listens.
         identity: Who we are; the connection is then TLS.
+        polled: Have a connection whose file descriptor tells when `receive` returns something, so not one in memory.
         timeout: How many seconds to wait for each of the addresses that a host name stands for, and for a handshake.
 
     Raises:
@@ -48,6 +51,8 @@ def dial(address: str, identity: Identity | None = None, *, timeout: float = DIA
     if identity is not None:
         return _dial_tls(host, port, identity.dialling_context(), timeout)
     ways = os.environ.get("ECHOIC_LINKS", "memory,unix,tcp").split(",")
+    if polled:
+        ways = [way for way in ways if way != "memory"] or ["unix", "tcp"]
     listener = find_listener(host, port) if "memory" in ways else None
     if listener is not None:
         return listener.connect(address)

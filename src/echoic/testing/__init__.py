@@ -5,6 +5,7 @@ from echoic.testing.fuzz import Finding, FrameFuzzer, Fuzzer, FuzzReport
 from echoic.testing.ledger import Ledger
 from echoic.testing.network import Network, VirtualClock
 from echoic.testing.simulated_disk import DiskStatistics, SimulatedDisk
+from echoic.testing.simulated_engine import SimulatedEngine, SimulatedMembers
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.testing.simulated_system import SimulatedSystem, SimulationReport
 
@@ -18,7 +19,9 @@ __all__ = [
     "Ledger",
     "Network",
     "SimulatedDisk",
+    "SimulatedEngine",
     "SimulatedHub",
+    "SimulatedMembers",
     "SimulatedSystem",
     "SimulationReport",
     "VirtualClock",

@@ -57,6 +57,7 @@ class FrameKind(enum.IntEnum):
     REPLIES = 12
     SHARED = 13
     RUNS = 14
+    GROUP = 15
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}

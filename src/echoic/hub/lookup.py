@@ -1,0 +1,67 @@
+"""Finding channels by name: in this hub, or at name servers."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from echoic.channels import ChannelId, Done, Resolve, Resolved
+from echoic.errors import ChannelNotFoundError, UnreachableError
+
+if TYPE_CHECKING:
+    from echoic.hub.switchboard import Switchboard
+
+__all__ = ["find_channel", "register_name"]
+
+
+def register_name(switchboard: "Switchboard", names: Sequence[str], id: ChannelId) -> None:
+    """Enter a channel at the name servers; one that answers is enough, the others learn of it later.
+
+    Raises:
+        ChannelExistsError: The name is taken.
+        UnreachableError: None answers.
+    """
+    if not names:
+        return
+    problems: list[str] = []
+    for server in names:
+        try:
+            switchboard.wait_for(
+                server,
+                lambda core, answer, server=server: core.register(server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
+                Done,
+            )
+        except UnreachableError as error:
+            problems.append(str(error))
+    if len(problems) == len(names):
+        raise UnreachableError(f"{_no_name_server(problems)}, or create the channel in a hub without one")
+
+
+def find_channel(switchboard: "Switchboard", names: Sequence[str], channel: str) -> ChannelId:
+    """Return the id of a channel that is given by id or name.
+
+    Raises:
+        ChannelNotFoundError: Nobody knows it.
+        UnreachableError: No name server answers.
+    """
+    if "://" in channel:
+        return ChannelId.parse(channel)
+    with switchboard.lock:
+        try:
+            switchboard.core.manager.directory.get(channel)
+        except ChannelNotFoundError:
+            if not names:
+                raise
+        else:
+            return ChannelId(switchboard.address, channel)
+    problems: list[str] = []
+    for server in names:
+        try:
+            return ChannelId.parse(switchboard.ask(server, Resolve(channel), Resolved).id)
+        except UnreachableError as error:
+            problems.append(str(error))
+        except ChannelNotFoundError as error:
+            raise ChannelNotFoundError(f"{error} - at name server {server} (echoic ls)") from error
+    raise UnreachableError(f"{_no_name_server(problems)}, or open the channel by its id")
+
+
+def _no_name_server(problems: list[str]) -> str:
+    return f"no name server answers ({'; '.join(problems)}): start one with `echoic names serve`"

@@ -1,0 +1,339 @@
+"""Uniform, primary, up to date: by hand, case by case, and by seeds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from echoic.errors import LocalError, MalformedFrameError
+from echoic.groups.agreement import Agreement
+from echoic.groups.agreement.messages import (
+    Missed,
+    Outgoing,
+    Pack,
+    Place,
+    decode_ack,
+    decode_control,
+    decode_pack,
+    encode_ack,
+    encode_control,
+    encode_pack,
+)
+from echoic.groups.engine import Delivered, Ended, EngineEvent, Restored, StateWanted, Suspended, Viewed
+from echoic.testing.planted_agreement import BUGS
+from echoic.testing.simulated_agreement import run_agreement
+
+NAMES = ("a", "b", "c")
+SECOND_NS = 1_000_000_000
+
+
+class Process:
+    """A member, where it is, and what it was given."""
+
+    def __init__(self, name: str, life: int, applied: int = 0, kept_bytes_max: int = 1_000_000) -> None:
+        self.name = name
+        self.place: Place = ("abc".index(name[0]) + 1, life)
+        self.agreement = Agreement(name, NAMES, life=life, applied=applied, kept_bytes_max=kept_bytes_max)
+        self.events: list[EngineEvent] = []
+
+    def turn(self, now_ns: int = 0) -> list[Outgoing]:
+        self.events += self.agreement.flush(now_ns)
+        for event in self.events:
+            if isinstance(event, StateWanted):
+                self.agreement.give_state(event.ticket, self.position, b"of " + self.name.encode(), [b"one", b"two"])
+        self.events = [event for event in self.events if not isinstance(event, StateWanted)]
+        self.events += self.agreement.flush(now_ns)
+        out = list(self.agreement.outgoing)
+        self.agreement.outgoing.clear()
+        return out
+
+    @property
+    def position(self) -> int:
+        return self.agreement.statistics().delivered
+
+    @property
+    def packs(self) -> list[tuple[int, str, int]]:
+        return [(e.position, e.sender, e.number) for e in self.events if isinstance(e, Delivered)]
+
+    @property
+    def views(self) -> list[tuple[int, str]]:
+        return [(e.view.position, "".join(e.view.members)) for e in self.events if isinstance(e, Viewed)]
+
+    def had(self, kind: type) -> bool:
+        return any(isinstance(event, kind) for event in self.events)
+
+
+def ring(*processes: Process) -> None:
+    """Tell processes that they are a view of the engine below."""
+    for process in processes:
+        process.agreement.changed([other.place for other in processes], process.place, 0)
+
+
+def pass_on(sender: Process, out: list[Outgoing], *receivers: Process) -> None:
+    for one in out:
+        for receiver in receivers:
+            receiver.agreement.received(sender.place, one.header + bytes(one.payload))
+
+
+def settle(*processes: Process) -> None:
+    """Let everything that is sent arrive, until nothing is."""
+    for _ in range(100):
+        sent = [(process, process.turn()) for process in processes]
+        if not any(out for _, out in sent):
+            return
+        for sender, out in sent:
+            pass_on(sender, out, *processes)
+    raise AssertionError("it never becomes quiet")
+
+
+def started(**options: int) -> tuple[Process, Process, Process]:
+    a, b, c = (Process(name, 1, **options) for name in NAMES)
+    ring(a, b, c)
+    settle(a, b, c)
+    return a, b, c
+
+
+def test_the_first_start_needs_all_configured_members() -> None:
+    a, b, c = (Process(name, 1) for name in NAMES)
+    ring(a, b)
+    settle(a, b)
+    assert a.had(Suspended)
+    assert not a.views
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.views == b.views == c.views == [(1, "abc")]
+
+
+def test_a_pack_is_held_until_every_member_has_it() -> None:
+    a, b, c = started()
+    a.agreement.send(b"hello")
+    pack = a.turn()
+    pass_on(a, pack, a, b)
+    for _ in range(3):
+        for sender in (a, b):
+            pass_on(sender, sender.turn(), a, b)
+    assert a.packs == b.packs == []
+    pass_on(a, pack, c)
+    acks = c.turn()
+    pass_on(c, acks, a, b, c)
+    settle(a, b, c)
+    assert a.packs == b.packs == [(2, "a", 1)]
+
+
+def test_what_survivors_all_hold_is_delivered_in_the_next_view() -> None:
+    a, b, c = started()
+    c.agreement.send(b"last words")
+    pass_on(c, c.turn(), a, b)
+    ring(a, b)
+    settle(a, b)
+    assert a.packs == b.packs == [(2, "c", 1)]
+    assert a.views[-1] == b.views[-1] == (3, "ab")
+
+
+def test_what_a_minority_holds_is_not_delivered_there_and_is_sent_again_once() -> None:
+    a, b, c = started()
+    c.agreement.send(b"into the void")
+    pass_on(c, c.turn(), c)
+    ring(c)
+    settle(c)
+    assert c.had(Suspended)
+    assert c.packs == []
+    ring(a, b)
+    settle(a, b)
+    a.agreement.send(b"meanwhile")
+    settle(a, b)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.packs == b.packs == c.packs == [(3, "a", 1), (6, "c", 1)]
+    assert a.views == [(1, "abc"), (2, "ab"), (4, "ab"), (5, "abc")]
+    assert c.views == [(1, "abc"), (5, "abc")]
+
+
+def test_a_minority_that_meets_again_has_no_acks_of_before() -> None:
+    a, b, c = started()
+    for _ in range(5):
+        b.agreement.send(b"x")
+    pass_on(b, b.turn(), b, c)
+    pass_on(b, b.turn(), b)
+    pass_on(c, c.turn(), b)  # b has acks of c for its five
+    ring(a, c)
+    settle(a, c)
+    ring(b)
+    settle(b)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.packs == b.packs == c.packs
+    assert [number for _, _, number in a.packs] == [1, 2, 3, 4, 5]
+
+
+def test_a_process_without_history_has_no_say() -> None:
+    _, b, c = started()
+    a = Process("a", 2)
+    ring(a, c)
+    settle(a, c)
+    assert c.had(Suspended)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert not c.had(Restored)
+    assert a.views[-1] == b.views[-1] == c.views[-1]
+    assert a.views[-1][1] == "abc"
+    ring(a, c)  # it has caught up, so it counts
+    settle(a, c)
+    assert c.views[-1][1] == "ac"
+
+
+def test_a_member_that_was_away_is_given_what_it_missed() -> None:
+    a, b, c = started()
+    ring(a, b)
+    settle(a, b)
+    for _ in range(3):
+        a.agreement.send(b"missed")
+    settle(a, b)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert c.packs == a.packs == [(3, "a", 1), (4, "a", 2), (5, "a", 3)]
+    assert c.views == [(1, "abc"), (6 + 1, "abc")]
+
+
+def test_a_member_that_missed_more_than_is_kept_is_given_a_state() -> None:
+    a, b, c = started(kept_bytes_max=0)
+    ring(a, b)
+    settle(a, b)
+    a.agreement.send(b"forgotten")
+    settle(a, b)
+    ring(a, b, c)
+    settle(a, b, c)
+    (restored,) = [event for event in c.events if isinstance(event, Restored)]
+    assert (restored.position, list(restored.chunks)) == (4, [b"one", b"two"])
+    assert c.packs == []
+    c.agreement.send(b"and on")
+    settle(a, b, c)
+    assert c.packs == [(6, "c", 1)]
+    assert a.packs[-1] == (6, "c", 1)
+
+
+def test_a_view_that_breaks_in_the_middle_of_a_round_leaves_nothing_behind() -> None:
+    a, b, c = started()
+    a.agreement.send(b"one")
+    pass_on(a, a.turn(), a, b, c)
+    for steps in range(1, 5):
+        ring(a, b)
+        for _ in range(steps):
+            sent = [(process, process.turn()) for process in (a, b)]
+            for sender, out in sent:
+                pass_on(sender, out, a)  # b never hears any of it
+    ring(b, c)
+    settle(b, c)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.packs == b.packs == c.packs == [(2, "a", 1)]
+    assert a.views[-1] == b.views[-1] == c.views[-1]
+
+
+def test_a_state_that_comes_a_view_late_does_not_count() -> None:
+    a, b, c = started()
+    ring(a, b, c)
+    late = c.turn()
+    ring(a, b, c)
+    pass_on(c, late, a, b, c)
+    settle(a, b, c)
+    a.agreement.send(b"x")
+    settle(a, b, c)
+    assert a.packs == b.packs == c.packs
+    assert len(a.packs) == 1
+
+
+def test_of_two_processes_with_one_name_the_earlier_ends() -> None:
+    a, b, c = started()
+    other = Process("c", 2)
+    ring(a, b, c, other)
+    settle(a, b, c, other)
+    assert c.had(Ended)
+    ring(a, b, other)
+    settle(a, b, other)
+    assert other.views[-1][1] == "abc"
+
+
+def test_a_cold_start_goes_on_from_the_application_that_has_most() -> None:
+    a, b, c = Process("a", 7, 10), Process("b", 7, 25), Process("c", 7, 0)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.had(Restored)
+    assert c.had(Restored)
+    assert not b.had(Restored)
+    assert a.views == b.views == c.views == [(1, "abc")]
+
+
+def test_a_member_that_says_nothing_is_reported_after_a_second() -> None:
+    a, b, c = started()
+    ring(a, b, c)
+    a.turn()
+    assert a.agreement.wake_ns() == SECOND_NS
+    a.turn(SECOND_NS)
+    assert "have not said" in next(event.reason for event in a.events if isinstance(event, Suspended))
+
+
+def test_strangers_and_garbage_are_counted_and_ignored() -> None:
+    a, b, c = started()
+    for data in (b"\3\xff\xff", b"\1short", b"\2short", b"\x09", b"\3" + b"\x91" * 5000):
+        for process in (a, b, c):
+            process.agreement.received(b.place, data)
+    assert a.agreement.statistics().malformed == 5
+    a.agreement.send(b"x")
+    settle(a, b, c)
+    assert a.packs == c.packs == [(2, "a", 1)]
+
+
+def test_a_member_must_be_configured_once() -> None:
+    with pytest.raises(LocalError, match="to be one of the members"):
+        Agreement("d", NAMES, life=1)
+    with pytest.raises(LocalError, match="each named once"):
+        Agreement("a", ("a", "a"), life=1)
+
+
+@given(some.binary(max_size=200))
+def test_no_bytes_do_more_than_be_refused(data: bytes) -> None:
+    for decode in (decode_control, decode_pack, decode_ack):
+        try:
+            decode(data)
+        except MalformedFrameError:
+            pass
+
+
+numbers = some.integers(0, 2**64 - 1)
+
+
+@given(numbers, numbers, numbers, some.binary(max_size=50))
+def test_headers_survive_the_way(epoch: int, number: int, held: int, payload: bytes) -> None:
+    assert decode_pack(encode_pack(epoch, number, held) + payload) == (epoch, number, held, memoryview(payload))
+    assert decode_ack(encode_ack(epoch, held)) == (epoch, held)
+    missed = Missed(epoch, (1, 2), 3, 4, (Pack("a", 5, number, memoryview(payload)),))
+    assert decode_control(encode_control(missed)) == missed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_simulated_groups_keep_their_promises(first: int) -> None:
+    for seed in range(first, first + 50):
+        run_agreement(seed)
+
+
+def run_seeds(bug: str, seeds: range) -> None:
+    for seed in seeds:
+        run_agreement(seed, BUGS[bug])
+
+
+@pytest.mark.parametrize("bug", ["no-ack-wait", "acks-of-earlier-epochs", "minority-delivers-limbo", "fresh-counts"])
+def test_planted_bugs_are_found(bug: str) -> None:
+    with pytest.raises(AssertionError, match="elsewhere"):
+        run_seeds(bug, range(40))
+
+
+@pytest.mark.parametrize("bug", ["duplicates-stay", "forgets-packs"])
+def test_packs_that_come_twice_or_never_are_found(bug: str) -> None:
+    with pytest.raises(AssertionError, match=r"comes after|queued_bytes"):
+        run_seeds(bug, range(20))
+
+
+def test_limbo_that_is_dropped_early_is_found() -> None:
+    with pytest.raises(AssertionError, match="elsewhere"):
+        run_seeds("limbo-dropped-early", range(100, 120))
