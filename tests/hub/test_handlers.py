@@ -1,5 +1,6 @@
 """Handlers that raise, hang, submit, subscribe and close."""
 
+import logging
 import sys
 import threading
 import time
@@ -79,6 +80,33 @@ def test_nothing_that_a_handler_raises_breaks_the_link(
     sink.close()
     source.submit_sync(Tick(1, 2), timeout=10)
     assert seen.numbers == [1, 2]
+
+
+class Curious(logging.Handler):
+    """A handler of the log that wants the text of every error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None:
+            str(record.exc_info[1])
+        self.said = record.getMessage()
+
+
+def test_an_error_without_a_text_is_logged_even_where_the_log_asks_for_it(start_hub: StartHub) -> None:
+    here, there = start_hub(), start_hub()
+    created = here.create("ticks", Tick)
+
+    def raise_it(tick: Tick) -> None:
+        raise UnspeakableError
+
+    there.open(created.id, Tick).subscribe(raise_it)
+    curious = Curious()
+    logging.getLogger("echoic.hub").addHandler(curious)
+    try:
+        with pytest.raises(DeliveryError, match="UnspeakableError"):
+            created.source().submit_sync(Tick(1, 1), timeout=10)
+    finally:
+        logging.getLogger("echoic.hub").removeHandler(curious)
+    assert curious.said.endswith("failed: UnspeakableError: its text cannot be had")
 
 
 def test_a_class_that_refuses_its_values_fails_like_a_handler(start_hub: StartHub) -> None:

@@ -408,8 +408,13 @@ class Sink:
         if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
             raise error
         self._failures += 1
-        log.error("the handler %s of %s failed", self.name, self._endpoints.member.name, exc_info=error)
-        return problem_of(error)
+        problem = problem_of(error)
+        channel = self._endpoints.member.name
+        try:
+            log.error("the handler %s of %s failed", self.name, channel, exc_info=error)
+        except RAISED:  # a handler of the log asked the error for its text
+            log.error("the handler %s of %s failed: %s", self.name, channel, problem)  # noqa: TRY400 - without the error
+        return problem
 
     def __enter__(self) -> Self:
         return self
