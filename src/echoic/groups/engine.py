@@ -51,8 +51,9 @@ class Capabilities(msgspec.Struct, frozen=True):
     """Whether members come back with what they had, after all of them have ended."""
     pack_bytes_max: int = 8 * 1024 * 1024
     """The largest payload of one multicast."""
-    pack_bytes_hint: int = 64 * 1024
-    """How large packs should be as long as nothing is known."""
+    pack_bytes_hint: int = 256 * 1024
+    """How large packs should be as long as nothing is known. Measured: messages of 10 kB in packs of 64 KiB came to half of
+    the best on the embedded engine and to four fifths on Corosync; small ones lost nothing by more."""
     packs_itself: bool = False
 
 

@@ -39,8 +39,6 @@ __all__ = ["GROUP_FEATURE", "EmbeddedEngine", "Membership", "draw_life"]
 GROUP_FEATURE: Final = "group"
 """What a hello names whose connection is not a link, but a member's."""
 INCOMING_MAX: Final = 256
-PACK_BYTES_HINT: Final = 256 * 1024
-"""Where packing begins to look. Larger packs cost this engine nothing: 64 KiB gave half of the best at 10 kB."""
 CONNECT_NS: Final = 50_000_000
 """How often it is looked at whether there are connections to all members."""
 log: Final = logging.getLogger("echoic.groups")
@@ -141,7 +139,7 @@ class EmbeddedEngine:
     @property
     def capabilities(self) -> Capabilities:
         """Everything; and with a log on a disk, that it lasts."""
-        return Capabilities(durable=self._durable, pack_bytes_hint=PACK_BYTES_HINT)
+        return Capabilities(durable=self._durable)
 
     def descriptors(self) -> Mapping[int, int]:
         """Return the connections to wait for."""
