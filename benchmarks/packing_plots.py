@@ -233,7 +233,8 @@ def draw_simulated(path: Path, tables: dict[str, Table]) -> None:
             if load in measured:
                 axes.plot(place + 0.25, measured[load], "o", color="black")
         axes.plot([], [], "D", color=PAPER, label="the paper's rule in the paper")
-        axes.plot([], [], "o", color="black", label="measured, auto, embedded engine")
+        if measured:
+            axes.plot([], [], "o", color="black", label="measured, auto, embedded engine")
         axes.axhline(1.0, color="#444444", linewidth=0.8)
         axes.set_xticks(range(len(loads)), loads, fontsize=8)
         axes.set_ylabel("throughput / that of the best static degree")
