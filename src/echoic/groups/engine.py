@@ -52,8 +52,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     pack_bytes_max: int = 8 * 1024 * 1024
     """The largest payload of one multicast."""
     pack_bytes_hint: int = 256 * 1024
-    """How large packs should be as long as nothing is known. Measured: messages of 10 kB in packs of 64 KiB came to half of
-    the best on the embedded engine and to four fifths on Corosync; small ones lost nothing by more."""
+    """How large packs should be as long as nothing is known. With 64 KiB, messages of 10 kB came to half of the best on
+    the embedded engine and to four fifths on Corosync; small messages lost nothing by larger packs."""
     packs_itself: bool = False
 
 
