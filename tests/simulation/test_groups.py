@@ -37,6 +37,10 @@ def test_the_worlds_are_harsh_enough_to_mean_something() -> None:
     assert {world.knobs.memory for world in worlds} == {False, True}
 
 
+def test_a_member_whose_admission_is_lost_while_it_is_down_is_admitted_again() -> None:
+    SimulatedGroup(28099).run()  # it and those who had given it a seat crash together, just before all is healed
+
+
 def test_a_seed_gives_the_same_world_each_time() -> None:
     first, second = SimulatedGroup(42), SimulatedGroup(42)
     assert first.run() == second.run()

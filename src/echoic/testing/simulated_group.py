@@ -377,8 +377,8 @@ class SimulatedGroup:
 
     def _admit(self) -> None:
         """Have one more member admitted: asked again until it is, since a leader may end before others know."""
-        if self.clock.now_ns > self.duration_ns and self._extra not in self.members:
-            return
+        if self.clock.now_ns > self.duration_ns and self._extra not in self.storages:
+            return  # it was never started; one that has only crashed comes back, and its seat may be lost meanwhile
         for member in list(self.members.values()):
             if member.paused is None:
                 member.ordering.change(self._extra, "", admit=True, now_ns=self.clock.now_ns)
