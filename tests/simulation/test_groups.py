@@ -41,6 +41,10 @@ def test_a_member_whose_admission_is_lost_while_it_is_down_is_admitted_again() -
     SimulatedGroup(28099).run()  # it and those who had given it a seat crash together, just before all is healed
 
 
+def test_a_learner_whose_seat_was_lost_with_its_leader_knocks_again() -> None:
+    SimulatedGroup(29062).run()  # the next leader has a former home under its name, and does not hear it
+
+
 def test_a_seed_gives_the_same_world_each_time() -> None:
     first, second = SimulatedGroup(42), SimulatedGroup(42)
     assert first.run() == second.run()

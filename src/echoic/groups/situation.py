@@ -104,9 +104,13 @@ class Situation:
 
     @property
     def outside(self) -> bool:
-        """Whether this member must knock: it has no seat, or only thinks so, since no leader speaks to it."""
+        """Whether this member must knock: it has no seat, or may only think that it has one.
+
+        A learner may: its seat may stand in entries that are not safe, and be lost with them, while a leader that never
+        had them goes on speaking to its name.
+        """
         seat = self.seat
-        return seat is None or (not seat.voting and self.leader is None)
+        return seat is None or (not seat.voting and (self.leader is None or self.roster_index > self.commit))
 
     def addresses_of(self, name: str) -> tuple[str, ...]:
         """Return where a member may be reached: as it says itself, as the program was told, as the roster has it."""
