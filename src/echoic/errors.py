@@ -10,6 +10,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
     │   ├── IncompatibleTypesError    these two event types do not match
     │   ├── CodegenError              generated code was refused or could not be linked
     │   ├── ECodeError                a derivation's code does not compile
+    │   ├── ScriptError               a T-script is not in order
     │   ├── AddressError              this is not an address, channel id or channel name
     │   ├── ChannelExistsError        the name is taken
     │   ├── ChannelNotFoundError      nobody knows this channel
@@ -20,6 +21,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
         ├── MalformedFrameError       the stream is not made of frames
         ├── MalformedFormatError      a descriptor does not describe a type
         ├── MalformedBatchError       a batch or one of its records contradicts its type
+        ├── MalformedTermError        text or bytes are not a term
         ├── UnknownFormatError        a batch names a type that was never described
         ├── LimitExceededError        well formed, but larger than this program accepts
         ├── ProtocolVersionError      the peer speaks another protocol
@@ -52,11 +54,13 @@ __all__ = [
     "MalformedBatchError",
     "MalformedFormatError",
     "MalformedFrameError",
+    "MalformedTermError",
     "ModulatorError",
     "PipelineError",
     "ProtocolVersionError",
     "RefusedError",
     "RemoteError",
+    "ScriptError",
     "UnknownFormatError",
     "UnreachableError",
 ]
@@ -93,6 +97,17 @@ class ECodeError(LocalError):
     """
 
     def __init__(self, text: str, problems: tuple[tuple[int, int, str], ...] = ()) -> None:
+        self.problems = problems
+        super().__init__(text)
+
+
+class ScriptError(LocalError):
+    """A T-script is not in order.
+
+    `problems` has for each mistake its file, line, column and message; the text of the error shows lines with carets.
+    """
+
+    def __init__(self, text: str, problems: tuple[tuple[str, int, int, str], ...] = ()) -> None:
         self.problems = problems
         super().__init__(text)
 
@@ -135,6 +150,10 @@ class MalformedFormatError(RemoteError):
 
 class MalformedBatchError(RemoteError):
     """A batch or one of its records contradicts its type."""
+
+
+class MalformedTermError(RemoteError):
+    """Text or bytes are not a term."""
 
 
 class UnknownFormatError(RemoteError):
