@@ -1,0 +1,1 @@
+"""Pure. WHEN tools act: T-scripts read, checked, compiled to graphs, run, and explored."""
