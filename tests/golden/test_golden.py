@@ -91,7 +91,7 @@ def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any]
 def test_the_golden_frames_between_hubs_are_of_every_kind_in_use() -> None:
     kinds = {vector["kind"] for vector in (*VECTORS["conversation"], *VECTORS["hub_frames"])}
     unused = {FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES}
-    assert kinds == set(FrameKind) - unused - {FrameKind.GROUP}  # which is on connections of its own
+    assert kinds == set(FrameKind) - unused - {FrameKind.GROUP, FrameKind.TOOL}  # on connections of their own
 
 
 @pytest.mark.parametrize("number", range(len(VECTORS["group_messages"])))

@@ -58,6 +58,7 @@ class FrameKind(enum.IntEnum):
     SHARED = 13
     RUNS = 14
     GROUP = 15
+    TOOL = 16
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}
