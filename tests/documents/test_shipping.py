@@ -88,7 +88,12 @@ def test_the_modulator_in_the_readme_runs(tmp_path: Path) -> None:
     assert run([str(program)], tmp_path) == "70.0\n"
 
 
-@pytest.mark.parametrize("program", sorted(DOCS.rglob("*.py")), ids=lambda path: path.name)
+BESIDE_PAGES = [
+    path for path in sorted(DOCS.rglob("*.py")) if path.with_name(path.stem.replace("_", "-") + ".md").exists()
+]
+
+
+@pytest.mark.parametrize("program", BESIDE_PAGES, ids=lambda path: path.name)
 def test_a_program_beside_a_page_is_shown_in_it(program: Path) -> None:
     page = program.with_name(program.stem.replace("_", "-") + ".md").read_text(encoding="utf-8")
     shown = program.read_text(encoding="utf-8").split('"""\n\n', 1)[1]

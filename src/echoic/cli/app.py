@@ -7,7 +7,7 @@ import cyclopts
 
 import echoic
 from echoic.cli.screen import printable
-from echoic.errors import EchoicError, ECodeError
+from echoic.errors import EchoicError, ECodeError, ScriptError
 
 __all__ = ["app", "load_all", "report_error"]
 
@@ -20,6 +20,17 @@ and in another
     echoic pub trades 'Trade{symbol: str, price: float}' symbol=IBM price=75.5
 To run code of yours inside whoever publishes:
     echoic echo trades --filter 'input.price < 80'
+"""
+
+BUS_HELP: Final = """
+Run T-scripts: short texts that say when tools act, and what they tell each other.
+
+Put into a file hello.tb
+    process Hello is printf("hello\\n") . shutdown("done")
+    toolbus(Hello)
+and type
+    echoic bus check hello.tb
+    echoic bus run hello.tb
 """
 
 app: Final = cyclopts.App(
@@ -36,6 +47,7 @@ keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say
 journal: Final = cyclopts.App("journal", help="Look at what was recorded, mend it, take it elsewhere.")
 pipeline: Final = cyclopts.App("pipeline", help="Turn channels into tables and results into channels, on Spark.")
 names: Final = cyclopts.App("names", help="Serve names, and look at them.")
+bus: Final = cyclopts.App("bus", help=BUS_HELP, help_format="plaintext")
 group: Final = cyclopts.App("group", help="Join ordered groups, look at them and at what they have ordered.")
 
 app.command("echoic.cli.demo:demo")
@@ -87,6 +99,14 @@ group.command("echoic.cli.group:join")
 group.command("echoic.cli.group_view:view")
 group.command("echoic.cli.group_log:log")
 group.command("echoic.cli.group_bench:bench")
+app.command(bus)
+bus.command("echoic.cli.bus_run:run")
+bus.command("echoic.cli.bus_check:check")
+bus.command("echoic.cli.bus_trace:trace")
+bus.command("echoic.cli.bus_tifs:tifs")
+bus.command("echoic.cli.bus_console:console")
+bus.command("echoic.cli.bus_record:record")
+bus.command("echoic.cli.bus_record:replay")
 app.command(fuzz)
 fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
 fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
@@ -94,12 +114,12 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, journal, keys, pipeline, names, group, fuzz):
+    for each in (app, ecode, journal, keys, pipeline, names, group, bus, fuzz):
         each.resolved_commands()
 
 
 def report_error(error: EchoicError) -> None:
     """Say on stderr what went wrong: in one line, but for code, of which the places are shown."""
     head = "\033[1;31merror:\033[0m" if sys.stderr.isatty() else "error:"
-    keep = "\n\t" if isinstance(error, ECodeError) else ""
+    keep = "\n\t" if isinstance(error, ECodeError | ScriptError) else ""
     print(head, printable(str(error), keep), file=sys.stderr)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import echoic
-from echoic.errors import ChannelNotFoundError, EchoicError, ECodeError, InsecureError, RefusedError
+from echoic.errors import ChannelNotFoundError, EchoicError, ECodeError, InsecureError, RefusedError, ScriptError
 
 __all__ = ["main"]
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 def _exit_code(error: EchoicError) -> int:
     match error:
-        case ECodeError():
+        case ECodeError() | ScriptError():
             return USAGE
         case ChannelNotFoundError():
             return NOT_FOUND
