@@ -110,7 +110,7 @@ def plot(tables: list[Table], path: Path) -> None:
         for axes, table in zip(panels, tables, strict=True):
             ends = []
             for case, colour in ((PLAIN, "#777777"), (OURS, "#c2410c")):
-                costs = [table.cost(case, column_of(size, 1)).median * 1e-6 for size in SIZES]
+                costs = [table.cost(case, column_of(size, 1)).median for size in SIZES]
                 axes.plot(SIZES, costs, marker="o", color=colour)
                 ends.append((case, costs[-1], colour))
             axes.set_title(table.title, loc="left", fontsize=9)

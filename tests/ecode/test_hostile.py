@@ -20,7 +20,7 @@ from echoic.errors import ECodeError
 from echoic.formats import NATIVE, Field, Format, Kind
 from tests.ecode.compilers import BACK_ENDS
 
-REFUSAL_SECONDS_MAX = 0.5
+REFUSAL_SECONDS_MAX = 2.0
 RUN_SECONDS_MAX = {"native": 0.05, "python": 3.0}
 COST_MAX = 1_000_000  # what a hub allows unless it is told otherwise
 
