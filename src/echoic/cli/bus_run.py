@@ -12,7 +12,6 @@ and where no process can go on and nobody outside could change that, the run has
 
 import contextlib
 import logging
-import os
 import re
 import sys
 import threading
@@ -153,7 +152,6 @@ class Run:
             say_findings(self._findings)
         if not log.handlers:
             log.addHandler(Teller())
-        prefer_this_python()
 
     @property
     def on_channels(self) -> bool:
@@ -277,13 +275,6 @@ class Run:
 
         with attend(Where(names=self._manner.names), "bus") as hub:
             yield hub
-
-
-def prefer_this_python() -> None:
-    """Let tools that are started as `python` be run by the Python that runs this, which has echoic."""
-    folder, path = str(Path(sys.executable).parent), os.environ.get("PATH", "")
-    if path.split(os.pathsep)[0] != folder:
-        os.environ["PATH"] = f"{folder}{os.pathsep}{path}" if path else folder
 
 
 def fit_name(stem: str) -> str:

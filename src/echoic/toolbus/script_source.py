@@ -1,12 +1,12 @@
 """Scripts from files: reading them, and what they include."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from echoic.errors import ScriptError
+from echoic.scripts.syntax import walk
 from echoic.scripts.syntax.loading import load
 from echoic.scripts.syntax.tree import Application, Atom, Script
 
@@ -41,17 +41,11 @@ def load_script(source: str | Path, *, defines: Mapping[str, str], include: Sequ
 def executed_tools(script: Script) -> frozenset[str]:
     """Return the names of the tools that a script executes."""
     found: set[str] = set()
-    waiting: list[object] = [script.processes]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tuple):
-            waiting += node
-        elif isinstance(node, Atom):
-            first = node.arguments[0] if node.name == "execute" and node.arguments else None
+    for node in (node for process in script.processes for node in walk(process.body)):
+        if isinstance(node, Atom) and node.name == "execute" and node.arguments:
+            first = node.arguments[0]
             if isinstance(first, Application):
                 found.add(first.name)
-        elif is_dataclass(node):
-            waiting += [getattr(node, each.name) for each in fields(node)]
     return frozenset(found)
 
 
