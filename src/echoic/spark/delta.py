@@ -12,7 +12,8 @@ never overwritten. To read one use `read_table`, which gives the committed files
 
 A file is called `part-<partition>-<query>-<batch>-<random>.parquet`, so that what a killed query left behind can be
 told from what another query is writing. A task that fails removes its files; those of a whole batch that fails are
-removed by `abort`; those of a killed driver when its query starts again by `write_stream`.
+removed by `abort`; those of a killed driver, of a killed worker, and of a task that ended only after Spark had given up
+its batch, when the query starts again by `write_stream`.
 
 Values of partition columns are text in Delta's log. Whole numbers, texts, booleans and dates have one spelling each
 and are taken; others are refused. An empty text becomes null, as Delta has it.
