@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from echoic.errors import EchoicError
 from echoic.groups import messages
-from echoic.groups.messages import Message, decode_message, encode_message
+from echoic.groups.messages import Append, Message, decode_message, encode_message
 from echoic.groups.ordering import Ordering
 from echoic.groups.roster import Roster, Seat, encode_roster
 from echoic.groups.writes import Ballot, Entry, Image
@@ -70,6 +70,13 @@ def test_a_group_lives_through_whatever_members_say(said: list[tuple[str, str, M
         listen(stage)
         stage.members[to].tick(stage.now_ns + 30_000_000)
         listen(stage)
+
+
+def test_a_leader_that_denies_the_beginning_of_the_log_is_given_an_answer_that_can_be_said() -> None:
+    stage = founded("n1", "n2", "n3")
+    member = stage.members["n2"]
+    hear(member, "n3", stage.homes["n3"], Append(member.statistics().group, member.term + 1, 0, 1, [], 0), stage.now_ns)
+    listen(stage)
 
 
 @settings(max_examples=200)

@@ -114,7 +114,7 @@ class Following:
         log, commit = self._s.log, self._s.commit
         if previous > log.last:
             return log.last
-        term, hint = log.term_at(previous), previous - 1
+        term, hint = log.term_at(previous), max(previous - 1, 0)  # whoever doubts the beginning itself lies
         while hint > commit and log.term_at(hint) == term:
             hint -= 1
         return hint
