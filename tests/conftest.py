@@ -3,10 +3,14 @@
 Where the suite runs in several workers, the tests of a file stay together, since they share what is costly to start,
 and those of Spark, since they share one session. Groups by marks would say the same in thirty files.
 
+Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly and to collect with one
+thread: it lives for a minute, and takes half of the computing until it has done its first work.
+
 Workers of pytest-xdist send reports as UTF-8, and end in the middle of all tests at a text that is none. Hostile texts
 are what some tests here are about, so what a report shows of them is spelled out.
 """
 
+import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Protocol
@@ -17,6 +21,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from echoic import Hub
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 hypothesis.settings.register_profile("echoic", deadline=None)  # no timing decides a test
 hypothesis.settings.load_profile("echoic")

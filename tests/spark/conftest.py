@@ -15,9 +15,6 @@ from echoic.spark import worker_hub
 from echoic.spark.session import session
 from tests.recorder.recordings import Scribe
 
-# Compiled lightly, collected by one thread: what is started for a minute need not run fast.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -26,7 +23,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "echoic tests",
         "local[2]",
         {
-            "spark.driver.extraJavaOptions": FAST_START,
             "spark.driver.memory": "1g",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
