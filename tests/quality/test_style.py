@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -41,6 +42,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.)}*>-])/(?:work|farm|root|home/\w+|Users/\w+
 CONTAINED = (("build", "base"), ("base", "spark"), ("spark", "dev"), ("spark", "bench"))
 
 Check = Callable[[Path], list[str]]
+Node = TypeVar("Node", bound=ast.stmt | ast.expr | ast.excepthandler)
 
 
 def run_tool(root: Path, *command: str) -> list[str]:
@@ -78,11 +80,13 @@ def source_files(root: Path) -> list[Path]:
     return sorted((root / "src").rglob("*.py"))
 
 
-def source_nodes(root: Path) -> Iterator[tuple[str, ast.AST]]:
-    """Yield every node of every source file with the place to report it at."""
+def source_nodes(root: Path, *kinds: type[Node]) -> Iterator[tuple[str, Node]]:
+    """Yield every node of some kinds in every source file with the place to report it at."""
     for path in source_files(root):
+        file = path.relative_to(root)
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            yield f"{path.relative_to(root)}:{getattr(node, 'lineno', 1)}", node
+            if isinstance(node, kinds):
+                yield f"{file}:{node.lineno}", node
 
 
 def package_inits(root: Path) -> Iterator[tuple[str, bool, ast.Module]]:
@@ -104,11 +108,10 @@ def long_files(root: Path) -> list[str]:
 
 def long_functions(root: Path) -> list[str]:
     found = []
-    for place, node in source_nodes(root):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            if lines > FUNCTION_LINES_MAX:
-                found.append(f"{place} {node.name} has {lines} lines, limit is {FUNCTION_LINES_MAX}")
+    for place, node in source_nodes(root, ast.FunctionDef, ast.AsyncFunctionDef):
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            found.append(f"{place} {node.name} has {lines} lines, limit is {FUNCTION_LINES_MAX}")
     return found
 
 
@@ -166,7 +169,7 @@ def vague_names(root: Path) -> list[str]:
 
 def unsafe_imports(root: Path) -> list[str]:
     found = []
-    for place, node in source_nodes(root):
+    for place, node in source_nodes(root, ast.Import, ast.ImportFrom):
         match node:
             case ast.Import(names):
                 modules = [alias.name for alias in names]
@@ -180,7 +183,7 @@ def unsafe_imports(root: Path) -> list[str]:
 
 def calls_of_eval(root: Path) -> list[str]:
     found = []
-    for place, node in source_nodes(root):
+    for place, node in source_nodes(root, ast.Call):
         match node:
             case ast.Call(ast.Name("eval") | ast.Attribute(ast.Name("builtins"), "eval")):
                 found.append(f"{place} calls eval")
@@ -189,7 +192,7 @@ def calls_of_eval(root: Path) -> list[str]:
 
 def calls_of_exec(root: Path) -> list[str]:
     found = []
-    for place, node in source_nodes(root):
+    for place, node in source_nodes(root, ast.Call):
         match node:
             case ast.Call(ast.Name("exec") | ast.Attribute(ast.Name("builtins"), "exec")):
                 if place.partition(":")[0] not in EXECUTING:
@@ -199,7 +202,7 @@ def calls_of_exec(root: Path) -> list[str]:
 
 def swallowed_errors(root: Path) -> list[str]:
     found = []
-    for place, node in source_nodes(root):
+    for place, node in source_nodes(root, ast.ExceptHandler):
         match node:
             case ast.ExceptHandler(None | ast.Name("Exception" | "BaseException"), body=[ast.Pass() | ast.Expr()]):
                 found.append(f"{place} swallows every error")
