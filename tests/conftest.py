@@ -1,7 +1,8 @@
 """What tests of several packages share: hubs that are closed when a test ends, and property tests without a clock.
 
 Where the suite runs in several workers, the tests of a file stay together, since they share what is costly to start,
-and those of Spark, since they share one session. Groups by marks would say the same in thirty files.
+and those of Spark, since they share one session. Groups by marks would say the same in thirty files. Files that take
+long begin early, so that those which are left at the end are short and the workers end together.
 
 Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly and to collect with one
 thread: it lives for a minute, and takes half of the computing until it has done its first work.
@@ -19,6 +20,7 @@ import hypothesis
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from echoic import Hub
 
@@ -42,12 +44,28 @@ def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+# Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
+LONG = ("spark", *(f"tests/{name}/" for name in (
+    "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing", "groups",
+    "recorder", "papers",
+)))  # fmt: skip
+
+
 class ByFile(LoadScopeScheduling):
-    """Gives each worker whole files, and one of them all that has to do with Spark."""
+    """Gives each worker whole files, those that take long first, and one of them all that has to do with Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return "spark" if file.startswith("tests/spark/") else file
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)
+        super()._assign_work_unit(node)
+
+
+def turn(scope: str) -> int:
+    """The place of a file's folder in `LONG`; of one folder, the file with most tests comes first, as in the queue."""
+    return next((place for place, folder in enumerate(LONG) if scope.startswith(folder)), len(LONG))
 
 
 @pytest.hookimpl
