@@ -1,13 +1,14 @@
 """Groups of simulated members: the ordering core lives through a thousand worlds, and planted mistakes do not."""
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
 from echoic.errors import EchoicError
 from echoic.testing.group_campaign import main
 from echoic.testing.planted_bugs import BUGS, planted
-from echoic.testing.simulated_group import SimulatedGroup
+from echoic.testing.simulated_group import Knobs, SimulatedGroup, SimulationCounts
 
 WORLDS, PARTS = 1000, 20
 FOUND_WITHIN = 150
@@ -18,23 +19,28 @@ FOUND_WITHIN = 150
 def test_no_promise_is_broken_in_a_world_of_failures(part: int) -> None:
     per_part = WORLDS // PARTS
     for seed in range(part * per_part, (part + 1) * per_part):
-        world = SimulatedGroup(seed)
         try:
-            world.run()
+            lived(seed)
         except (AssertionError, EchoicError) as error:
-            pytest.fail(f"seed {seed}: {error}\n{world.knobs}")
+            pytest.fail(f"seed {seed}: {error}\n{SimulatedGroup(seed).knobs}")
+
+
+@cache
+def lived(seed: int) -> tuple[Knobs, SimulationCounts]:
+    """Let a world live; what it was like is kept, since two tests ask for it."""
+    world = SimulatedGroup(seed)
+    return world.knobs, world.run()
 
 
 def test_the_worlds_are_harsh_enough_to_mean_something() -> None:
-    worlds = [SimulatedGroup(seed) for seed in range(60)]
-    counts = [world.run() for world in worlds]
+    knobs, counts = zip(*(lived(seed) for seed in range(60)), strict=True)
     assert sum(count.crashes for count in counts) > 60
     assert sum(count.cuts for count in counts) > 60
     assert sum(count.leaders for count in counts) > 100
     assert sum(count.restored for count in counts) > 20
     assert sum(count.delivered for count in counts) > 2000
-    assert {world.knobs.stability for world in worlds} == {"majority", "all"}
-    assert {world.knobs.memory for world in worlds} == {False, True}
+    assert {each.stability for each in knobs} == {"majority", "all"}
+    assert {each.memory for each in knobs} == {False, True}
 
 
 def test_a_member_whose_admission_is_lost_while_it_is_down_is_admitted_again() -> None:
