@@ -10,8 +10,9 @@ Nodes are compared by identity, so that an analysis can keep what it found about
     input.cells[i].speed          Load(Location(input, element=Element(Location(input.cells), i), field=speed))
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
 
 from echoic.ecode.numbers import CHAR, FLOAT64, INT32, INT64, Number
 
@@ -68,8 +69,7 @@ Position: TypeAlias = tuple[int, int]
 Root: TypeAlias = Literal["input", "output", "param", "context"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Variable:
+class Variable(msgspec.Struct, frozen=True, eq=False):
     """A local or static variable. Statics have a place in the block of statics, and a value to start with."""
 
     name: str
@@ -93,8 +93,7 @@ class Variable:
         return count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Index:
+class Index(msgspec.Struct, frozen=True, eq=False):
     """One index that is known at run time only; constant ones are part of an offset."""
 
     value: "Value"
@@ -106,8 +105,7 @@ class Index:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Local:
+class Local(msgspec.Struct, frozen=True, eq=False):
     """A variable, or an element of one."""
 
     variable: Variable
@@ -122,8 +120,7 @@ class Local:
         return self.variable.number
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Element:
+class Element(msgspec.Struct, frozen=True, eq=False):
     """One step of a dynamic array: what the slot at `array` points at, `index` steps further."""
 
     array: "Location"
@@ -135,8 +132,7 @@ class Element:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Location:
+class Location(msgspec.Struct, frozen=True, eq=False):
     """A place in a record: `offset` bytes and some indexes from the start of the record, or of an element.
 
     `field` is the field that was named last; `path` are all names without indexes, as in `("cells", "speed")`.
@@ -156,8 +152,7 @@ class Location:
 Place: TypeAlias = Local | Location
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class Constant(msgspec.Struct, frozen=True, eq=False):
     """A number. The value is an int if the type is an integer's, else a float."""
 
     value: int | float
@@ -165,8 +160,7 @@ class Constant:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class Load(msgspec.Struct, frozen=True, eq=False):
     """What lies at a place. A BOOL field is 0 or 1 whatever its byte is."""
 
     place: Place
@@ -174,8 +168,7 @@ class Load:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Convert:
+class Convert(msgspec.Struct, frozen=True, eq=False):
     """A value as another type has it (`numbers.convert`)."""
 
     value: "Value"
@@ -183,8 +176,7 @@ class Convert:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Negate:
+class Negate(msgspec.Struct, frozen=True, eq=False):
     """`-value`; integers wrap."""
 
     value: "Value"
@@ -192,8 +184,7 @@ class Negate:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Invert:
+class Invert(msgspec.Struct, frozen=True, eq=False):
     """`~value`."""
 
     value: "Value"
@@ -201,8 +192,7 @@ class Invert:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Not:
+class Not(msgspec.Struct, frozen=True, eq=False):
     """`!value`: 1 if it is zero, else 0."""
 
     value: "Value"
@@ -210,8 +200,7 @@ class Not:
     number: Number = INT32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Arithmetic:
+class Arithmetic(msgspec.Struct, frozen=True, eq=False):
     """`+ - * / % & | ^ << >>` of two values of type `number` (for shifts `right` may be of another integer type).
 
     Integers wrap. Division truncates towards zero; by zero it faults; the smallest by -1 wraps. Shift amounts are
@@ -225,8 +214,7 @@ class Arithmetic:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compare:
+class Compare(msgspec.Struct, frozen=True, eq=False):
     """`== != < > <= >=` of two values of one type: 1 or 0. Comparisons with NaN are false, but for `!=`."""
 
     operator: str
@@ -236,8 +224,7 @@ class Compare:
     number: Number = INT32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Logical:
+class Logical(msgspec.Struct, frozen=True, eq=False):
     """`&&` or `||`: 1 or 0; the right side is evaluated only if it decides. Operands are of any types."""
 
     operator: str
@@ -247,8 +234,7 @@ class Logical:
     number: Number = INT32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choose:
+class Choose(msgspec.Struct, frozen=True, eq=False):
     """`test ? yes : no`; only one of both is evaluated. `yes` and `no` are of type `number`."""
 
     test: "Value"
@@ -258,8 +244,7 @@ class Choose:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
+class Sequence(msgspec.Struct, frozen=True, eq=False):
     """`first, second`: evaluates both, is the second."""
 
     first: "Value"
@@ -268,8 +253,7 @@ class Sequence:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assign:
+class Assign(msgspec.Struct, frozen=True, eq=False):
     """`place = value`; is what was stored. The value, already of the place's type, is evaluated before the place."""
 
     place: Place
@@ -278,8 +262,7 @@ class Assign:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Update:
+class Update(msgspec.Struct, frozen=True, eq=False):
     """`place op= value`, `++place`, `place++`.
 
     The place's address is evaluated once and first; then the place is loaded and converted to `computed`, then `value`
@@ -296,8 +279,7 @@ class Update:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MathCall:
+class MathCall(msgspec.Struct, frozen=True, eq=False):
     """A function of the whitelist (`mathematics.FUNCTIONS`) of FLOAT64 values."""
 
     function: str
@@ -306,16 +288,14 @@ class MathCall:
     number: Number = FLOAT64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextLiteral:
+class TextLiteral(msgspec.Struct, frozen=True, eq=False):
     """A string in the program."""
 
     data: bytes
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextField:
+class TextField(msgspec.Struct, frozen=True, eq=False):
     """The text of a string or bytes field, or of a char array up to its first NUL. A null slot is an empty text."""
 
     location: Location
@@ -325,8 +305,7 @@ class TextField:
 Text: TypeAlias = TextLiteral | TextField
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextByte:
+class TextByte(msgspec.Struct, frozen=True, eq=False):
     """One byte of the text of a string or bytes field; an index outside of it faults."""
 
     text: TextField
@@ -335,8 +314,7 @@ class TextByte:
     number: Number = CHAR
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextEqual:
+class TextEqual(msgspec.Struct, frozen=True, eq=False):
     """`==` or `!=` of two texts: 1 or 0. Two fields with slots, of one length, burn fuel by the length."""
 
     operator: str
@@ -346,8 +324,7 @@ class TextEqual:
     number: Number = INT32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Length:
+class Length(msgspec.Struct, frozen=True, eq=False):
     """`strlen(text)`, or `length(array)` of a dynamic array: how many steps it has.
 
     In `output` an array's length is what its sizing field, or `resize`, has said so far.
@@ -379,16 +356,14 @@ Value: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class Block(msgspec.Struct, frozen=True, eq=False):
     """Statements one after the other."""
 
     statements: tuple["Statement", ...]
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Declare:
+class Declare(msgspec.Struct, frozen=True, eq=False):
     """Where a local variable begins to live: its elements become zero, then the first ones get these values."""
 
     variable: Variable
@@ -396,16 +371,14 @@ class Declare:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluate:
+class Evaluate(msgspec.Struct, frozen=True, eq=False):
     """A value for its effect."""
 
     value: Value
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AssignText:
+class AssignText(msgspec.Struct, frozen=True, eq=False):
     """`output.name = text`: a string or bytes field is replaced; a char array too, and a longer text faults.
 
     Only a top-level text field of `output`, or one of a nested record that is no array's element, can be a target.
@@ -417,8 +390,7 @@ class AssignText:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resize:
+class Resize(msgspec.Struct, frozen=True, eq=False):
     """`resize(output.values, n)`: the length of a dynamic array without a sizing field; beyond its capacity faults."""
 
     array: Location
@@ -426,8 +398,7 @@ class Resize:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ContextCall:
+class ContextCall(msgspec.Struct, frozen=True, eq=False):
     """`context.vent(0.5)`: writes down that a function of the source is to be called when the event's code has ended.
 
     Arguments are of type FLOAT64. One call too many faults, after its arguments are evaluated.
@@ -439,8 +410,7 @@ class ContextCall:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class If:
+class If(msgspec.Struct, frozen=True, eq=False):
     """`if (test) yes else no`."""
 
     test: Value
@@ -449,8 +419,7 @@ class If:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(msgspec.Struct, frozen=True, eq=False):
     """`for`, `while` and `do`: what stands before the first test is in the block around it.
 
     `before` is the statement just before the loop, for the prover: `for (i = 0; ...)` or `for (int i = 0; ...)`.
@@ -464,23 +433,20 @@ class Loop:
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Return:
+class Return(msgspec.Struct, frozen=True, eq=False):
     """`return value`, as INT32."""
 
     value: Value
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Break:
+class Break(msgspec.Struct, frozen=True, eq=False):
     """Leave the innermost loop."""
 
     at: Position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Continue:
+class Continue(msgspec.Struct, frozen=True, eq=False):
     """Go on with the innermost loop's step and test."""
 
     at: Position

@@ -16,8 +16,10 @@ The result is a plan of `moves`; two twins carry it out (`wire.convert_numpy`, `
 """
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from echoic.errors import FormatError, IncompatibleTypesError
 from echoic.formats.architecture import ByteOrder

@@ -13,8 +13,9 @@ the moves of the record itself, from the start of the element for the moves insi
     Vector    the slot of a dynamic array, its block, and the target's sizing field
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from echoic.formats.architecture import ByteOrder
 from echoic.formats.fields import Kind
@@ -22,8 +23,7 @@ from echoic.formats.fields import Kind
 __all__ = ["Cast", "Copy", "Each", "Fill", "FillText", "Move", "Number", "Sizing", "Text", "Vector"]
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """How a number is written: INT, UINT, FLOAT or BOOL of some width in some byte order."""
 
     kind: Kind
@@ -37,8 +37,7 @@ class Number:
         return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.kind is Kind.INT else (0, (1 << bits) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """Move `size` bytes as they are."""
 
     source: int
@@ -46,8 +45,7 @@ class Copy:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """Convert `count` neighbouring numbers."""
 
     source: int
@@ -57,16 +55,14 @@ class Cast:
     write: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(msgspec.Struct, frozen=True):
     """Write constant bytes."""
 
     target: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(msgspec.Struct, frozen=True):
     """Apply `moves` to each of `count` neighbouring records."""
 
     source: int
@@ -77,8 +73,7 @@ class Each:
     moves: tuple["Move", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Move `count` neighbouring slots of text with their blocks; strings end with NUL, bytes do not."""
 
     source: int
@@ -89,8 +84,7 @@ class Text:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class FillText:
+class FillText(msgspec.Struct, frozen=True):
     """Write a slot for a constant text, or an empty slot for None."""
 
     target: int
@@ -98,16 +92,14 @@ class FillText:
     terminated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(msgspec.Struct, frozen=True):
     """Where the length of a dynamic array stands in the fixed part."""
 
     offset: int
     number: Number
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(msgspec.Struct, frozen=True):
     """Move the block of a dynamic array: `per` elements for each step of its length.
 
     Invariant: a block starts at a multiple of its alignment, and so does every element in it.

@@ -11,8 +11,9 @@ character of anything else.
     output.mean = sum / n;      Evaluate(Assignment("", Member(Name("output"), "mean"), Binary("/", Name("sum"), ...)))
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 if TYPE_CHECKING:
     from echoic.ecode.numbers import Number
@@ -55,8 +56,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A number or character; its suffix and size have decided about its type already."""
 
     value: int | float
@@ -64,24 +64,21 @@ class Constant:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(msgspec.Struct, frozen=True):
     """A text in quotes, its escapes resolved."""
 
     data: bytes
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A variable, or one of `input`, `output`, `param` and `context`."""
 
     name: str
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """`record.name`; `at` is where the name begins."""
 
     record: "Expression"
@@ -89,8 +86,7 @@ class Member:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(msgspec.Struct, frozen=True):
     """`array[index]`; `at` is the bracket."""
 
     array: "Expression"
@@ -98,8 +94,7 @@ class Subscript:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """`function(arguments)`; only names can be called, and functions of the context by `context.name`."""
 
     function: str
@@ -107,8 +102,7 @@ class Call:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(msgspec.Struct, frozen=True):
     """`(type) value`."""
 
     number: "Number"
@@ -116,8 +110,7 @@ class Cast:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(msgspec.Struct, frozen=True):
     """`+ - ~ !` before a value."""
 
     operator: str
@@ -125,8 +118,7 @@ class Unary:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(msgspec.Struct, frozen=True):
     """`+ - * / % & | ^ << >> == != < > <= >= && ||` with C's meaning."""
 
     operator: str
@@ -135,8 +127,7 @@ class Binary:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class TrueDivision:
+class TrueDivision(msgspec.Struct, frozen=True):
     """A quotient that keeps its fraction: two integers are divided as float64, anything else as C would."""
 
     left: "Expression"
@@ -144,16 +135,14 @@ class TrueDivision:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Wide:
+class Wide(msgspec.Struct, frozen=True):
     """A number as Python computes with it: any integer but uint64 becomes int64, a float float64. A text stays one."""
 
     value: "Expression"
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(msgspec.Struct, frozen=True):
     """A number that is evaluated once and has a name in `body`, whose value this is.
 
     No name in a program can be the same: these have a `$`.
@@ -165,8 +154,7 @@ class Let:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class ByKind:
+class ByKind(msgspec.Struct, frozen=True):
     """`integer` or `floating`, whichever `of` is, which is not evaluated; nor is the other one even checked."""
 
     of: "Expression"
@@ -175,8 +163,7 @@ class ByKind:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Fitting:
+class Fitting(msgspec.Struct, frozen=True):
     """A value that is about to become what `like` is; refused with `message` if it would lose its fraction by that."""
 
     like: "Expression | Number"
@@ -185,16 +172,14 @@ class Fitting:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class ZeroOf:
+class ZeroOf(msgspec.Struct, frozen=True):
     """Zero, as the type that `Wide` gives to `value`, which is not evaluated."""
 
     value: "Expression"
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(msgspec.Struct, frozen=True):
     """`test ? yes : no`."""
 
     test: "Expression"
@@ -203,8 +188,7 @@ class Conditional:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Comma:
+class Comma(msgspec.Struct, frozen=True):
     """`first, second`."""
 
     first: "Expression"
@@ -212,8 +196,7 @@ class Comma:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """`target = value`, or `target operator= value`; the operator of a plain assignment is ""."""
 
     operator: str
@@ -222,8 +205,7 @@ class Assignment:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """`++target`, `target--` and the like."""
 
     operator: Literal["+", "-"]
@@ -255,16 +237,14 @@ Expression: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Braces:
+class Braces(msgspec.Struct, frozen=True):
     """`{1, 2, {3}}`, the first values of an array."""
 
     items: tuple["Expression | Braces", ...]
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """`{ statements }`, a scope of its own; `end` is its closing brace. An empty statement is an empty block."""
 
     statements: tuple["Statement", ...]
@@ -272,8 +252,7 @@ class Block:
     end: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True):
     """One variable; `int i, j;` are two declarations. `at` is its name.
 
     Without a `number` it has the type of `initial`, which must be there then. A first dimension of None is as long as
@@ -289,16 +268,14 @@ class Declaration:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(msgspec.Struct, frozen=True):
     """An expression for its effect."""
 
     value: "Expression"
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(msgspec.Struct, frozen=True):
     """`if (test) yes else no`."""
 
     test: "Expression"
@@ -307,8 +284,7 @@ class If:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(msgspec.Struct, frozen=True):
     """`for (initial; test; step) body`; `initial` are some declarations, one `Evaluate`, or nothing."""
 
     initial: tuple["Declaration | Evaluate", ...]
@@ -318,8 +294,7 @@ class For:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(msgspec.Struct, frozen=True):
     """`while (test) body`."""
 
     test: "Expression"
@@ -327,8 +302,7 @@ class While:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Do:
+class Do(msgspec.Struct, frozen=True):
     """`do body while (test);`."""
 
     body: "Statement"
@@ -336,30 +310,26 @@ class Do:
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(msgspec.Struct, frozen=True):
     """`return value;`."""
 
     value: "Expression"
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(msgspec.Struct, frozen=True):
     """`break;`."""
 
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(msgspec.Struct, frozen=True):
     """`continue;`."""
 
     at: "Position"
 
 
-@dataclass(frozen=True, slots=True)
-class Lone:
+class Lone(msgspec.Struct, frozen=True):
     """A program that is one expression: what it is decides about the event, for a router it is the port."""
 
     value: "Expression"
