@@ -15,7 +15,7 @@ from echoic.scripts.syntax import load
 from echoic.scripts.syntax.problems import PROBLEMS_MAX
 from echoic.scripts.syntax.tokens import KINDS
 
-SECONDS_MAX = 8.0  # on a busy machine; each of them takes a fraction of it
+SECONDS_MAX = 8.0  # of the processor, on a busy machine; each of them takes a fraction of it
 
 
 def bomb(macros: int, width: int) -> str:
@@ -74,10 +74,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_text_is_refused_soon(name: str) -> None:
-    start = time.monotonic()
+    start = time.thread_time()
     with pytest.raises(ScriptError) as caught:
         load(HOSTILE[name])
-    assert time.monotonic() - start < SECONDS_MAX
+    assert time.thread_time() - start < SECONDS_MAX
     assert len(caught.value.problems) <= PROBLEMS_MAX
     assert len(str(caught.value)) < 30_000
 
