@@ -328,6 +328,7 @@ CLEAN = {
     "src/echoic/engines/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/eager/__init__.py": '"""Edge: runs code."""\n',
     "src/echoic/recorder/__init__.py": '"""Edge: touches files."""\n',
+    "src/echoic/values/__init__.py": '"""Edge: touches files."""\n',
     "src/echoic/hub/__init__.py": '"""Edge: touches sockets."""\n',
     "src/echoic/aio.py": '"""For asyncio."""\n',
     "src/echoic/spark/__init__.py": '"""Edge: touches Spark."""\n',
