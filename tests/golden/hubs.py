@@ -22,7 +22,7 @@ from echoic.channels import (
 )
 from echoic.channels.actions import Steering
 from echoic.channels.arrivals import RUN, RUNS_HEAD
-from echoic.channels.concentrator import CREDIT
+from echoic.channels.binding import CREDIT
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import cost_of
 from echoic.channels.greeting import COUNT, count_frame

@@ -34,7 +34,7 @@ from echoic.formats import (
 )
 from echoic.wire import Batch, FrameKind, Hello, encode_formats, encode_frame, encode_hello
 from echoic.wire.hello import MAGIC
-from tests.golden import derived, groups, hubs, modulators, recording
+from tests.golden import derived, groups, hubs, large, modulators, recording
 
 GOLDEN = Path(__file__).with_name("wire.json")
 
@@ -351,6 +351,8 @@ def vectors() -> dict[str, object]:
         "group_messages": groups.group_vectors(),
         "packs": groups.pack_vectors(ticks),
         "malformed_group_messages": groups.malformed_messages(),
+        "large_frames": large.frames(),
+        "malformed_large_frames": large.malformed(),
         "malformed_frames": malformed_frames(),
         "malformed_hellos": malformed_hellos(),
         "malformed_formats": malformed_formats(),

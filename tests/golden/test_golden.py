@@ -27,7 +27,7 @@ from echoic.formats import Format, Registry
 from echoic.groups import messages as group_messages
 from echoic.groups.stream import Stream
 from echoic.wire import Frame, FrameKind, FrameReader, decode_hello, parse_batch
-from tests.golden import groups, hubs, make, modulators
+from tests.golden import groups, hubs, large, make, modulators
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(make.GOLDEN.read_text(encoding="utf-8"))
 
@@ -89,9 +89,17 @@ def test_a_golden_frame_between_hubs_is_read_as_described(vector: dict[str, Any]
 
 
 def test_the_golden_frames_between_hubs_are_of_every_kind_in_use() -> None:
-    kinds = {vector["kind"] for vector in (*VECTORS["conversation"], *VECTORS["hub_frames"])}
+    found = (*VECTORS["conversation"], *VECTORS["hub_frames"], *VECTORS["large_frames"])
+    kinds = {vector["kind"] for vector in found}
     unused = {FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES}
     assert kinds == set(FrameKind) - unused - {FrameKind.GROUP, FrameKind.TOOL}  # on connections of their own
+
+
+@pytest.mark.parametrize("vector", named("large_frames"))
+def test_a_golden_frame_about_a_large_event_is_read_as_described(vector: dict[str, Any]) -> None:
+    (frame,) = FrameReader().receive(bytes.fromhex(vector["bytes"]))
+    assert (frame.kind, frame.channel) == (vector["kind"], vector["channel"])
+    assert large.content_of(frame) == vector["content"]
 
 
 @pytest.mark.parametrize("number", range(len(VECTORS["group_messages"])))
@@ -192,7 +200,7 @@ def test_a_malformed_golden_parcel_is_refused(vector: dict[str, Any]) -> None:
         unpack(bytes.fromhex(vector["bytes"]))
 
 
-@pytest.mark.parametrize("vector", named("malformed_hub_frames"))
+@pytest.mark.parametrize("vector", [*named("malformed_hub_frames"), *named("malformed_large_frames")])
 def test_a_malformed_golden_frame_between_hubs_is_refused(vector: dict[str, Any]) -> None:
     hub, peer = Concentrator("a", "a:1"), Concentrator("b", "b:1")
     batch = make.samples()["ticks"]

@@ -14,6 +14,7 @@ from echoic.errors import EncodeError
 from tests.hub.parties import Collector, StartHub, Tick, eventually
 
 CHANNELS = 4096
+FRAME_BYTES = 16 * 1024 * 1024
 
 
 @echoic.event
@@ -26,7 +27,7 @@ class Blob:
 def test_an_event_above_the_limit_is_refused_and_the_source_goes_on(
     start_hub: StartHub, any_link: str, where: str
 ) -> None:
-    here, there = start_hub(), start_hub()
+    here, there = start_hub(event_bytes_max=FRAME_BYTES), start_hub()
     created = here.create("blobs", Blob)
     seen = Collector()
     there.open(created.id, Blob).subscribe(seen)
@@ -48,7 +49,7 @@ def test_an_event_above_the_limit_is_refused_and_the_source_goes_on(
 
 
 def test_a_refused_event_takes_no_others_with_it(start_hub: StartHub) -> None:
-    here, there = start_hub(), start_hub()
+    here, there = start_hub(), start_hub(event_bytes_max=FRAME_BYTES)
     created = here.create("blobs", Blob)
     seen = Collector()
     there.open(created.id, Blob).subscribe(seen)

@@ -33,6 +33,16 @@ from echoic.channels.installing import (
 )
 from echoic.channels.journal_messages import Ask, Fetch, Fetched, Kept, Mark, Marked
 from echoic.channels.keeping import recorder_name, retire, take_over
+from echoic.channels.large import (
+    EVENT_BYTES_MAX,
+    LARGE_FEATURE,
+    Assembly,
+    HeapStorage,
+    Large,
+    LargeRules,
+    Storage,
+    keep_large,
+)
 from echoic.channels.member import Call, Member
 from echoic.channels.messages import (
     Browse,
@@ -83,6 +93,8 @@ from echoic.channels.workshop import Workshop
 __all__ = [
     "BATCH_BYTES_MAX",
     "CREDIT_BYTES",
+    "EVENT_BYTES_MAX",
+    "LARGE_FEATURE",
     "RECORD_BYTES_MAX",
     "RECORD_START",
     "REPLY_BYTES",
@@ -91,6 +103,7 @@ __all__ = [
     "Action",
     "ArrivalLane",
     "Ask",
+    "Assembly",
     "Browse",
     "Call",
     "CallLane",
@@ -120,9 +133,12 @@ __all__ = [
     "Forgotten",
     "Gap",
     "Greeting",
+    "HeapStorage",
     "Helm",
     "Joined",
     "Kept",
+    "Large",
+    "LargeRules",
     "Listing",
     "ManagedChannel",
     "Mark",
@@ -164,6 +180,7 @@ __all__ = [
     "Steered",
     "Steering",
     "Step",
+    "Storage",
     "Target",
     "Trouble",
     "Troubled",
@@ -179,6 +196,7 @@ __all__ = [
     "derive",
     "forget_source",
     "ignore",
+    "keep_large",
     "nearest",
     "note_room",
     "recorder_name",

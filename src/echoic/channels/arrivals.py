@@ -79,7 +79,10 @@ def receive_runs(core: "Concentrator", neighbour: "Neighbour", frame: Frame) -> 
         raise MalformedFrameError(f"{count} runs of {sum(counts)} events do not make up a batch of {batch.count}")
     share = cost_of(len(payload)) // max(batch.count, 1)
     deliveries: list[Delivery] = []
+    held = neighbour.transfers.held
     for (channel, events, first, source), part in zip(runs, batch.parts(counts), strict=True):
+        if channel in held:
+            raise MalformedFrameError(f"runs hold events of channel {channel}, a large event of which is being fetched")
         binding = _binding(neighbour, channel)
         deliveries += _arrive(core, neighbour, binding, channel, (first, source), part, share * events)
     return deliveries

@@ -14,7 +14,6 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 """
 
 import itertools
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,8 +21,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from echoic.channels.answering import carry_out
-from echoic.channels.arrivals import decline, receive_events, receive_runs
+from echoic.channels.arrivals import receive_events, receive_runs
 from echoic.channels.attaching import arrange, attach_all
+from echoic.channels.binding import CREDIT, answered, bind, cut, granted, skip
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
@@ -32,8 +32,9 @@ from echoic.channels.identity import ChannelId
 from echoic.channels.installing import install_heard, lineage_of, review
 from echoic.channels.journal_messages import Kept
 from echoic.channels.keeping import confirm, keep_call, settle_journals
+from echoic.channels.large import HeapStorage, Large, LargeRules, Storage, event_limit, frame_of
 from echoic.channels.manager import Manager
-from echoic.channels.member import CALL_HEADER, EVENT_HEADER, REPLY, Call, Member
+from echoic.channels.member import CALL_HEADER, EVENT_HEADER, Call, Member
 from echoic.channels.messages import (
     Attach,
     Bind,
@@ -54,26 +55,25 @@ from echoic.channels.messages import (
     decode_message,
     encode_message,
 )
-from echoic.channels.neighbour import Binding, Neighbour
+from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.quiet import Quiet
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.channels.sharing import Sharing
+from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
 from echoic.channels.turning import when_turned
-from echoic.errors import ChannelNotFoundError, LimitExceededError, MalformedFrameError
+from echoic.errors import ChannelNotFoundError, MalformedFrameError
 from echoic.formats import Format
-from echoic.wire import Batch, Frame, FrameKind, decode_formats, encode_formats, encode_frame
+from echoic.wire import Batch, Buffer, Frame, FrameKind, decode_formats, encode_formats, encode_frame
 
 if TYPE_CHECKING:
     from echoic.channels.derivation import Derivation
 
 __all__ = ["Concentrator", "Delivery", "Dial", "Effect", "Ended", "Forgotten", "Missed"]
 
-CREDIT: Final = struct.Struct("<II")
 RETRY_NS: Final = 1_000_000_000
-BINDINGS_MAX: Final = 65_536
 COUNT_MAX: Final = 2**64 - 1  # a message can tell no more, whatever gaps a peer claims
 
 
@@ -88,6 +88,8 @@ class Concentrator:
         *,
         policy: Policy | None = None,
         untold_bytes_max: int = UNTOLD_BYTES_MAX,
+        rules: LargeRules | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self.id: Final = id
         self.address: Final = address
@@ -104,7 +106,7 @@ class Concentrator:
         self.passing: Final[set[str]] = set()  # those that are open for a derivation only
         self.stirred: Final[set[str]] = set()
         self.effects: Final[list[Effect]] = []
-        self._by_number: dict[int, Member] = {}
+        self.by_number: Final[dict[int, Member]] = {}
         self._numbers = itertools.count(1)
         self.requests: Final = Requests()
         self.calls: dict[int, Call] = {}
@@ -113,6 +115,8 @@ class Concentrator:
         self.sharing: Final = Sharing(self)
         self.quiet: Final = Quiet()
         self.turning: Final[dict[tuple[str, str], Attach]] = {}  # for sinks whose turn is yet to come, the last order
+        self.rules: Final = rules or LargeRules()
+        self.storage: Final[Storage] = storage or HeapStorage()
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
         self._retry_ns = 0
@@ -124,13 +128,13 @@ class Concentrator:
         if member is None:
             member = Member(id, next(self._numbers), format)
             self.members[member.id] = member
-            self._by_number[member.number] = member
+            self.by_number[member.number] = member
         self.passing.discard(member.id)
         return member
 
     def close(self, member: Member) -> None:
         """Forget a channel in which nobody here takes part."""
-        del self.members[member.id], self._by_number[member.number]
+        del self.members[member.id], self.by_number[member.number]
         self.passing.discard(member.id)
 
     def join(
@@ -206,27 +210,27 @@ class Concentrator:
                 return True
         return any(keeping.full for keeping in member.keepings)
 
-    def submit(self, member: Member, source: int, batch: Batch) -> None:
-        """Send the next events of a source to every hub that has sinks.
+    def submit(self, member: Member, source: int, batch: Batch, large: Large | None = None) -> None:
+        """Send the next events of a source to every hub that has sinks; `large` if that is what they make (`large`).
 
         Raises:
             ClosedError: There is no such source any more.
-            EncodeError: They are too many for one frame; nothing was sent.
+            EncodeError: They are too large for somebody; nothing was sent.
+            LimitExceededError: There is no room for them; nothing was sent.
         """
         first, count = member.position(source), batch.count
         targets = member.fanout.targets
         if not targets and not member.keepings:
             member.pass_over(source, count)
             return
-        payload = [EVENT_HEADER.pack(first, source), *batch.buffers()]
-        frame = b"".join(encode_frame(FrameKind.EVENTS, payload, channel=member.number))
+        frame = frame_of(self, member, FrameKind.EVENTS, EVENT_HEADER.pack(first, source), batch, large)
         member.pass_over(source, count)
         member.bytes_out += len(frame)
         for keeping in member.keepings:
             keeping.note(Run(source, first, first + count - 1, frame), batch.format)
         self.announce(targets, batch.format)
         full = frozenset([hub for hub in targets if self.neighbours[hub].full])
-        if not full and member.fanout.flows:
+        if not full and isinstance(frame, bytes) and member.fanout.flows:
             member.fanout.spend(len(frame))
             for hub in targets:
                 self.neighbours[hub].session.post(frame)
@@ -238,22 +242,25 @@ class Concentrator:
                 member.owe(targets[hub].sink, targets[hub].since)
                 arrange(member)
 
-    def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
-        """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers."""
+    def call(self, member: Member, source: int, batch: Batch, large: Large | None = None) -> tuple[int, Call]:
+        """Send a synchronous event to every hub that has sinks; return its number, and what will hold the answers.
+
+        Raises:
+            EchoicError: As `submit` does.
+        """
         number, first = next(self.call_numbers), member.position(source)
         targets = member.fanout.targets
         call = Call({hub: target.sink for hub, target in targets.items()})
+        head = CALL_HEADER.pack(first, source, number)
+        frame = frame_of(self, member, FrameKind.CALLS, head, batch, large) if targets else b""
         keep_call(member, source, batch)
         if targets:
-            payload = [CALL_HEADER.pack(first, source, number), *batch.buffers()]
-            frame = b"".join(encode_frame(FrameKind.CALLS, payload, channel=member.number))
             for hub, item in member.fanout.hurry():
                 self.send(hub, item)
             member.bytes_out += len(frame)
             self.announce(targets, batch.format)
             for hub in targets:
-                self.neighbours[hub].session.post(frame)
-                self.stirred.add(hub)
+                self.send(hub, frame)
         member.pass_over(source, batch.count)
         self.calls[number] = call
         return number, call
@@ -269,7 +276,7 @@ class Concentrator:
         if binding is not None:
             grant = binding.meter.handled(delivery.size)
             if grant:
-                self._post(delivery.hub, FrameKind.CREDITS, CREDIT.pack(delivery.number, grant))
+                self.post(delivery.hub, FrameKind.CREDITS, CREDIT.pack(delivery.number, grant))
 
     def reply(self, delivery: Delivery, failures: Mapping[str, str]) -> None:
         """Answer a synchronous event."""
@@ -287,14 +294,14 @@ class Concentrator:
                 answer(Refused("UnreachableError", reason))
                 return
             number = self.requests.add(neighbour.id, self.now_ns, answer)
-            self._post(neighbour.id, FrameKind.CONTROL, encode_message(number, message))
+            self.post(neighbour.id, FrameKind.CONTROL, encode_message(number, message))
 
         self.when_linked(address, linked)
 
     def farewell(self) -> None:
         """Tell every neighbour that this hub ends."""
         for hub, neighbour in self.neighbours.items():
-            self._post(hub, FrameKind.CONTROL, encode_message(0, Farewell()))
+            self.post(hub, FrameKind.CONTROL, encode_message(0, Farewell()))
             neighbour.leaving = True  # it is not dialled again
 
     def known(self, hub: str) -> tuple[int, int]:
@@ -325,7 +332,7 @@ class Concentrator:
                 self.gone(other.id, "another hub stands at its address")
         if neighbour is None:
             session = Session(greeting.session, untold_bytes_max=self._untold_bytes_max)
-            neighbour = Neighbour(hello.hub, hello.address, hello.name, session)
+            neighbour = Neighbour(hello.hub, hello.address, hello.name, session, event_limit(hello))
             self.neighbours[hello.hub] = neighbour
         else:
             neighbour.session.resume(greeting.received_by_peer)
@@ -357,6 +364,7 @@ class Concentrator:
         neighbour = self.neighbours.pop(hub, None)
         if neighbour is None:
             return
+        neighbour.transfers.clear()
         self.effects.append(Forgotten(hub))
         self.manager.register_again(neighbour.stands_at)
         if not any(other.stands_at(neighbour.address) for other in self.neighbours.values()):
@@ -378,6 +386,14 @@ class Concentrator:
             call.gone(hub, reason)
         self.sharing.gone(neighbour)
         self.requests.gone(hub, f"the hub at {neighbour.address} is gone: {reason}")
+
+    def end(self) -> None:
+        """Let go of large events: this hub sends and receives no more."""
+        for neighbour in self.neighbours.values():
+            neighbour.transfers.clear()
+        for member in self.members.values():
+            for hub in list(member.fanout.targets):
+                member.fanout.detach(hub)
 
     def tick(self, now_ns: int) -> None:
         """Do what time demands: tell counts, dial again, give up, join again. Call it about ten times a second."""
@@ -419,6 +435,8 @@ class Concentrator:
     def receive(self, hub: str, frame: Frame) -> Sequence[Delivery]:
         """Take the next frame of a neighbour; return the events it holds for sinks here.
 
+        What is `ripe` among the neighbour's transfers after that must be given to `take` before the next.
+
         Raises:
             RemoteError: The neighbour broke a rule; it is best given up.
         """
@@ -431,14 +449,36 @@ class Concentrator:
             return ()
         if neighbour.session.receive(len(frame.payload)):
             self.tell(neighbour)
+        if kind >= TRANSFERS_FROM:
+            receive_transfer(self, neighbour, frame)
+            return ()
+        if neighbour.transfers.held and neighbour.transfers.keep_back(frame):
+            return ()
+        return self._take(neighbour, frame)
+
+    def take(self, hub: str, frame: Frame) -> Sequence[Delivery]:
+        """Take a frame that has ripened; return the events it holds for sinks here.
+
+        Raises:
+            RemoteError: The neighbour broke a rule; it is best given up.
+        """
+        neighbour = self.neighbours.get(hub)
+        if neighbour is None:
+            return ()
+        deliveries = self._take(neighbour, frame)
+        go_on(self, neighbour)
+        return deliveries
+
+    def _take(self, neighbour: Neighbour, frame: Frame) -> Sequence[Delivery]:
+        hub, kind = neighbour.id, frame.kind
         if kind is FrameKind.EVENTS or kind is FrameKind.CALLS:
             return receive_events(self, neighbour, frame, call=kind is FrameKind.CALLS)
         if kind is FrameKind.RUNS:
             return receive_runs(self, neighbour, frame)
         if kind is FrameKind.REPLIES:
-            self._answered(hub, frame)
+            answered(self, hub, frame)
         elif kind is FrameKind.CREDITS:
-            self._granted(hub, frame)
+            granted(self, hub, frame)
         elif kind is FrameKind.FORMATS:
             decode_formats(frame.payload, neighbour.registry)
         elif kind is FrameKind.CONTROL:
@@ -471,26 +511,6 @@ class Concentrator:
         tell_count(neighbour.session)
         self.stirred.add(neighbour.id)
 
-    def _answered(self, hub: str, frame: Frame) -> None:
-        if len(frame.payload) < REPLY.size:
-            raise MalformedFrameError(f"a reply has {len(frame.payload)} bytes, expected at least {REPLY.size}")
-        number = REPLY.unpack_from(frame.payload)[0]
-        call = self.calls.get(number)
-        if call is not None:
-            neighbour = self.neighbours[hub]
-            call.answered(hub, neighbour.name or neighbour.address, frame.payload[REPLY.size :])
-            if not call.waiting:
-                self.forget_call(number)
-
-    def _granted(self, hub: str, frame: Frame) -> None:
-        if len(frame.payload) != CREDIT.size:
-            raise MalformedFrameError(f"a credit has {len(frame.payload)} bytes, expected {CREDIT.size}")
-        number, size = CREDIT.unpack(frame.payload)
-        member = self._by_number.get(number)
-        if member is not None:
-            for target, item in member.fanout.grant(hub, size):
-                self.send(target, item)
-
     def _control(self, neighbour: Neighbour, envelope: Envelope) -> None:
         hub, message = neighbour.id, envelope.message
         if envelope.reply:
@@ -498,11 +518,11 @@ class Concentrator:
             return
         match message:
             case Bind():
-                self._bind(neighbour, message)
+                bind(self, neighbour, message)
             case Gap():
-                self._skip(neighbour, message)
+                skip(self, neighbour, message)
             case Cut():
-                self._cut(neighbour, message)
+                cut(self, neighbour, message)
             case Placed():
                 neighbour.place(message)
             case Turn():
@@ -515,37 +535,9 @@ class Concentrator:
 
                 def answer(reply: Message) -> None:
                     if envelope.number and hub in self.neighbours:
-                        self._post(hub, FrameKind.CONTROL, encode_message(envelope.number, reply, reply=True))
+                        self.post(hub, FrameKind.CONTROL, encode_message(envelope.number, reply, reply=True))
 
                 carry_out(self, message, answer, hub)
-
-    def _bind(self, neighbour: Neighbour, message: Bind) -> None:
-        if len(neighbour.bindings) >= BINDINGS_MAX:
-            raise LimitExceededError(f"the peer binds more than {BINDINGS_MAX} channels")
-        member = self.members.get(message.channel)
-        binding = Binding(message.channel, member, message.subscription)
-        neighbour.bindings[message.number] = binding
-        if member is None or not binding.wanted:
-            decline(self, neighbour, binding)
-            return
-        for gap in member.resume(message):
-            self.miss(member, gap)
-
-    def _skip(self, neighbour: Neighbour, message: Gap) -> None:
-        binding = neighbour.bindings.get(message.number)
-        if binding is not None and binding.member is not None and binding.wanted:
-            gap = binding.member.skip(message)
-            if gap is not None:
-                self.miss(binding.member, gap)
-
-    def _cut(self, neighbour: Neighbour, message: Cut) -> None:
-        binding = neighbour.bindings.pop(message.number, None)
-        if binding is None or binding.member is None or not binding.wanted:
-            return
-        if message.asked:
-            binding.member.lose("sink")  # not by the sinks here: ask again
-        else:
-            self.effects.append(Ended(binding.member, message.reason))
 
     def opened(self, id: str) -> Member:
         """Return this hub's part in a channel.
@@ -583,16 +575,20 @@ class Concentrator:
             announced = self.neighbours[hub].announced
             if format.token not in announced:
                 announced.add(format.token)
-                self._post(hub, FrameKind.FORMATS, encode_formats([format]))
+                self.post(hub, FrameKind.FORMATS, encode_formats([format]))
 
-    def send(self, hub: str, item: bytes | Message) -> None:
-        """Put a frame or a message into the outbox of a hub."""
+    def send(self, hub: str, item: bytes | Large | Message) -> None:
+        """Put a frame, what stands for a large one, or a message into the outbox of a hub."""
+        if isinstance(item, Large):
+            self.neighbours[hub].transfers.offer(item)
+            item = item.frame
         if isinstance(item, bytes):
             self.neighbours[hub].session.post(item)
             self.stirred.add(hub)
         else:
-            self._post(hub, FrameKind.CONTROL, encode_message(0, item))
+            self.post(hub, FrameKind.CONTROL, encode_message(0, item))
 
-    def _post(self, hub: str, kind: FrameKind, payload: bytes, channel: int = 0) -> None:
-        self.neighbours[hub].session.post(b"".join(encode_frame(kind, [payload], channel=channel)))
+    def post(self, hub: str, kind: FrameKind, *payload: Buffer) -> None:
+        """Put a frame that is about no channel into the outbox of a hub."""
+        self.neighbours[hub].session.post(b"".join(encode_frame(kind, payload)))
         self.stirred.add(hub)

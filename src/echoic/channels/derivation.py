@@ -384,9 +384,9 @@ class Derivation:
             self.suspend(f"there is no memory for what it makes of {batch.count} events")
             return {}
         instance.statics = statics
-        made = {
-            port: kept for port, one in self._made(outcome, batch, workshop).items() if (kept := self._sendable(one))
-        }
+        made = self._made(outcome, batch, workshop)
+        if workshop.signature.output is not None:  # what passes as it is has passed where it was submitted
+            made = {port: kept for port, one in made.items() if (kept := self._sendable(one))}
         instance.events_in += batch.count
         instance.bytes_in += batch.record_bytes
         for events in made.values():
@@ -433,7 +433,7 @@ class Derivation:
         fitting = (sizes <= RECORD_BYTES_MAX).nonzero()[0]
         if len(fitting) < events.count:
             largest = int(sizes.max())
-            self._note_fault(events.count - len(fitting), f"one becomes {largest} bytes, limit is {RECORD_BYTES_MAX}")
+            self._note_fault(events.count - len(fitting), f"one has {largest} bytes, limit is {RECORD_BYTES_MAX}")
         return events.select(fitting)
 
     def _note_faults(self, outcome: Outcome, events: int) -> None:

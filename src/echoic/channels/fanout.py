@@ -13,13 +13,17 @@ A drop is never silent: before the next batch of the same source the target gets
 """
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from echoic.channels.messages import Cut, Gap, Message, SinkHub
 from echoic.wire.frames import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from echoic.channels.large import Large
 
 __all__ = ["CREDIT_BYTES", "CreditMeter", "Fanout", "Run", "Target", "cost_of"]
 
@@ -39,7 +43,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     source: int
     first: int
     last: int
-    frame: bytes
+    frame: "bytes | Large"
 
 
 class Target:
@@ -75,7 +79,7 @@ class Target:
             first, _ = self._gaps.get(oldest.source, (oldest.first, 0))
             self._gaps[oldest.source] = (first, oldest.last)
 
-    def release(self, number: int, *, all_of_it: bool = False) -> Iterator[Gap | bytes]:
+    def release(self, number: int, *, all_of_it: bool = False) -> "Iterator[Gap | bytes | Large]":
         """Yield what may be sent from what is parked, with the gaps that must be told before it."""
         while self.parked and (self.credit > 0 or all_of_it):
             run = self.parked.popleft()
@@ -138,7 +142,7 @@ class Fanout:
         for target in self.targets.values():
             target.credit -= size
 
-    def submit(self, run: Run, full: frozenset[str] = frozenset()) -> Iterator[tuple[str, bytes | Message]]:
+    def submit(self, run: Run, full: frozenset[str] = frozenset()) -> "Iterator[tuple[str, bytes | Large | Message]]":
         """Yield what is sent where because events were submitted.
 
         Args:
@@ -159,13 +163,13 @@ class Fanout:
             else:
                 target.park(run)
 
-    def hurry(self) -> Iterator[tuple[str, bytes | Message]]:
+    def hurry(self) -> "Iterator[tuple[str, bytes | Large | Message]]":
         """Yield what is parked, credit or not, so that a synchronous event can follow in order."""
         for hub, target in self.targets.items():
             for item in target.release(self._number, all_of_it=True):
                 yield hub, item
 
-    def grant(self, hub: str, size: int) -> Iterator[tuple[str, bytes | Message]]:
+    def grant(self, hub: str, size: int) -> "Iterator[tuple[str, bytes | Large | Message]]":
         """Yield what may be sent because a hub has handled `size` bytes."""
         target = self.targets.get(hub)
         if target is None:

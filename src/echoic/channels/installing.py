@@ -21,6 +21,7 @@ from echoic.channels.messages import (
     Describe,
     Described,
     Done,
+    Gap,
     Joined,
     Message,
     Refused,
@@ -36,7 +37,7 @@ from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.runner import Runner
 from echoic.channels.workshop import Workshop
-from echoic.errors import EchoicError, RefusedError
+from echoic.errors import EchoicError, EncodeError, LimitExceededError, RefusedError
 from echoic.formats import Format
 from echoic.wire import Batch
 
@@ -356,8 +357,20 @@ def send_share(core: "Concentrator", share: Share) -> int:
         for hub in member.fanout.targets:
             core.send(hub, placed)
     if share.remote:
-        core.submit(member, source, share.batch)
+        try:
+            core.submit(member, source, share.batch)
+        except (EncodeError, LimitExceededError) as error:  # the source is not to blame, so those who listen are told
+            _forgo(core, member, source, share.batch.count, str(error))
     return first
+
+
+def _forgo(core: "Concentrator", member: Member, source: int, count: int, reason: str) -> None:
+    """Count derived events that cannot be sent, and tell everybody who misses them."""
+    first = member.pass_over(source, count)
+    for hub, item in member.fanout.hurry():
+        core.send(hub, item)
+    for hub in member.fanout.targets:
+        core.send(hub, Gap(member.number, source, first, first + count - 1, reason))
 
 
 def congested(core: "Concentrator", member: Member) -> bool:

@@ -157,7 +157,7 @@ def take_over(member: Member, journal: str) -> list[tuple[Run, Batch]]:
     kept = keeping_of(member, journal)
     for run, format in kept.pending() if kept is not None else ():
         registry.add(format)
-        frames = reader.receive(run.frame)
+        frames = reader.receive(run.frame) if isinstance(run.frame, bytes) else []  # no other is recorded
         found.extend((run, parse_batch(frame.payload[EVENT_HEADER.size :], registry)) for frame in frames)
     let_go(member, journal)
     return found

@@ -100,7 +100,9 @@ class Modulation(Derivation):
         instance = self.instance(source)
         instance.events_in += batch.count
         instance.bytes_in += batch.record_bytes
-        yield from self._asked(source, instance, batch)
+        fitting = self._sendable(batch)  # one that is larger than a frame would not fit into the pipe of a confined one
+        if fitting.count:
+            yield from self._asked(source, instance, fitting)
 
     def stir(self, source: int, now_ns: int) -> Iterator[Share]:
         """Yield what a modulator sends although nothing was submitted: time has passed, or there is room again."""

@@ -14,7 +14,9 @@ from echoic.channels.fanout import CreditMeter
 from echoic.channels.member import Member
 from echoic.channels.messages import Placed, Turn
 from echoic.channels.session import Session
+from echoic.channels.transfers import Transfers
 from echoic.formats import Registry
+from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 __all__ = ["Binding", "Neighbour"]
 
@@ -64,20 +66,35 @@ class Neighbour:
         "bindings",
         "connected",
         "dialled_by",
+        "event_bytes_max",
         "id",
         "leaving",
         "name",
         "refusals",
         "registry",
         "session",
+        "transfers",
     )
 
-    def __init__(self, id: str, address: str, name: str, session: Session) -> None:
+    def __init__(
+        self, id: str, address: str, name: str, session: Session, event_bytes_max: int = PAYLOAD_BYTES_MAX
+    ) -> None:
+        """Meet a hub.
+
+        Args:
+            id: What it calls itself.
+            address: Where it says it is.
+            name: What people call it.
+            session: What it and this hub remember.
+            event_bytes_max: How large an event may be; what is too large for a frame, it fetches.
+        """
         self.id: Final = id
         self.address: Final = address
         self.name: Final = name
         self.aliases: Final[set[str]] = set()
         self.session: Final = session
+        self.transfers: Final = Transfers()
+        self.event_bytes_max: Final = event_bytes_max
         self.registry: Final = Registry(formats_max=FORMATS_MAX)
         self.announced: Final[set[int]] = set()
         self.bindings: Final[dict[int, Binding]] = {}

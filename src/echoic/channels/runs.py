@@ -37,8 +37,8 @@ def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -
         fanout = run.member.fanout
         if run.member.derivations or run.member.keepings or not fanout.flows or fanout.targets.keys() != hubs:
             return False
-    if not hubs or any(core.neighbours[hub].full for hub in hubs):
-        return False
+    if not hubs or any(core.neighbours[hub].full or core.neighbours[hub].transfers.departing for hub in hubs):
+        return False  # also while a large event of one of the channels may have to come before
     table = [RUNS_HEAD.pack(len(runs), 0)]
     table += [RUN.pack(run.member.number, run.count, run.member.position(run.source), run.source) for run in runs]
     frame = b"".join(encode_frame(FrameKind.RUNS, [*table, *batch.buffers()]))

@@ -7,7 +7,7 @@ lock that the source holds meanwhile; the switchboard's is taken once, for what 
 import time
 from typing import TYPE_CHECKING
 
-from echoic.channels import Call, Member, Share, derive, stir
+from echoic.channels import Call, Member, Share, derive, keep_large, stir
 from echoic.ecode import Buffer
 from echoic.formats import Format
 from echoic.wire import Batch
@@ -31,16 +31,18 @@ def submit_derived(
 
     Raises:
         ClosedError: The hub was closed while waiting.
+        EncodeError, LimitExceededError: They are too large for somebody, or there is no room for them.
     """
     if batch.count > 1 and turn_away(switchboard, member, source, batch.format, batch.records, batch.count):
         return []
+    large = keep_large(switchboard.core, member, batch)
     if not switchboard.begin_deriving(member, wait=wait):
         return None
     shares: list[Share] = []
     try:
         shares = derive(member, source, batch, time.perf_counter_ns)
     finally:
-        firsts = switchboard.submit_shares(member, source, batch, shares, pump=wait)
+        firsts = switchboard.submit_shares(member, source, batch, shares, pump=wait, large=large)
     return [(share, first) for share, first in zip(shares, firsts, strict=True) if _heard_here(share)]
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 import msgspec
 
 from echoic.channels import (
+    EVENT_BYTES_MAX,
     Browse,
     ChannelCounts,
     ChannelEntry,
@@ -48,6 +49,7 @@ from echoic.hub.group_delivery import KEPT_BYTES, GroupState
 from echoic.hub.group_joining import JoinOptions, Surroundings, join_group
 from echoic.hub.inbound import Inbound
 from echoic.hub.intake import Intake
+from echoic.hub.large_storage import LargeStorage
 from echoic.hub.lookup import find_channel, register_name
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
@@ -58,11 +60,13 @@ from echoic.links import Identity, is_loopback, parse_address
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
+from echoic.values import StoreStatistics
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
     from echoic.groups.policies import Policy as PackingPolicy
     from echoic.hub.outbound import Source
+    from echoic.values import ValueStore
 
 __all__ = ["Hub", "HubStatistics", "LinkStatistics"]
 
@@ -89,6 +93,8 @@ class HubStatistics(msgspec.Struct, frozen=True):
     address: str
     links: list[LinkStatistics]
     channels: list[ChannelCounts]
+    large: StoreStatistics
+    """Events that are too large for a frame and on their way."""
 
 
 class Hub:
@@ -111,6 +117,8 @@ class Hub:
         policy: Policy | None = None,
         key: SigningKey | None = None,
         services: Mapping[str, object] | None = None,
+        event_bytes_max: int = EVENT_BYTES_MAX,
+        store: "ValueStore[bytes] | None" = None,
     ) -> None:
         """Start listening.
 
@@ -129,8 +137,11 @@ class Hub:
                 the life of this hub otherwise, which is enough for sources of its own.
             services: What modulators inside the sources here may ask for, by name: objects whose public methods they
                 may call.
+            event_bytes_max: How many bytes an event may have between hubs; beyond 16 MiB it is fetched piece by piece.
+            store: Where such events lie meanwhile; one with 256 MiB of memory, and files beyond, if nothing is said.
 
         Raises:
+            LocalError: `event_bytes_max` is not from 16 MiB to 2 GiB.
             AddressError: `listen` is not an address.
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
@@ -140,6 +151,7 @@ class Hub:
             raise InsecureError(
                 f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
             )
+        storage = LargeStorage(store, event_bytes_max)
         settle_allocator()
         if switch_interval is not None:
             sys.setswitchinterval(switch_interval)
@@ -155,7 +167,7 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
-        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy)
+        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy, storage)
         self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
         self._closed = False
@@ -494,7 +506,8 @@ class Hub:
             )
             for link in self._switchboard.links()
         ]
-        return HubStatistics(self.address, links, [ends.member.counts() for ends in list(self._endpoints.values())])
+        counts = [ends.member.counts() for ends in list(self._endpoints.values())]
+        return HubStatistics(self.address, links, counts, self._switchboard.storage.statistics())
 
     def close(self) -> None:
         """Send what has gathered, take leave, and end. Takes less than two seconds, whatever the others do."""

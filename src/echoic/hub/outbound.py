@@ -30,9 +30,9 @@ from echoic.hub.deriving import call_derived, deliver_share, stir_derived, submi
 from echoic.hub.errands import inside_handler
 from echoic.hub.moving import SourceState
 from echoic.hub.offer import NOTHING, Offer
+from echoic.hub.room import waits_for_itself
 from echoic.wire import Batch, encoder_of
 from echoic.wire.bounds import bounds_of
-from echoic.wire.frames import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
@@ -119,7 +119,8 @@ class Source:
         It does wait while a sink that wants every event has no room for more.
 
         Raises:
-            EncodeError: A value does not fit its field.
+            EncodeError: A value does not fit its field, or the event is too large for this hub, a sink's, or a journal.
+            LimitExceededError: Too many large events are on their way.
             ClosedError: The source or the hub was closed.
         """
         closed = self._closed
@@ -144,7 +145,7 @@ class Source:
         """Give many events at once: a sequence, a NumPy structured array, an Arrow RecordBatch, or a received Batch.
 
         Raises:
-            EncodeError: A value does not fit its field.
+            EncodeError, LimitExceededError: As `submit` does; the events before were sent.
             IncompatibleTypesError: The events are of another type.
             ClosedError: The source or the hub was closed.
         """
@@ -166,7 +167,7 @@ class Source:
 
         Raises:
             DeliveryError: Naming each sink whose handler failed, and those that did not answer in time.
-            EncodeError: A value does not fit its field.
+            EncodeError, LimitExceededError: As `submit` does.
             ClosedError: The source or the hub was closed.
         """
         if self._closed:
@@ -335,10 +336,14 @@ class Source:
 
     def _submit_large(self, record: bytes) -> None:
         """Send an event by itself, since together with others it may be too large for a frame."""
-        if len(record) > RECORD_BYTES_MAX:
-            raise EncodeError(f"an event has {len(record)} bytes, with its headers the limit is {PAYLOAD_BYTES_MAX}")
+        if len(record) > (limit := self._switchboard.core.rules.event_bytes_max):
+            raise EncodeError(f"an event has {len(record)} bytes, with its headers the limit is {limit}")
         with self._lock:
             self._take_run(wait=True)
+            if len(record) > RECORD_BYTES_MAX:  # which somebody may refuse, and then it must not stay in the run
+                self._send(batch_of_records(self.format, [record]))
+                self._batches += 1
+                return
             self._run.append(record)
             self._take_run(wait=True)
 
@@ -550,7 +555,7 @@ class Source:
     def _call(self, batch: Batch, event: object | None, timeout: float) -> None:
         """Send a batch and wait for all sinks."""
         switchboard, member = self._switchboard, self._member
-        blocked = switchboard.waits_for_itself(member)
+        blocked = waits_for_itself(switchboard, member)
         if blocked:
             reason = "a handler waits for an answer that only its own thread could read; subscribe with thread=True"
             raise DeliveryError({blocked: reason})

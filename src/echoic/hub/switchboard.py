@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from echoic.channels import (
+    LARGE_FEATURE,
     REPLY_BYTES,
     ArrivalLane,
     Call,
@@ -32,6 +33,7 @@ from echoic.channels import (
     Ended,
     Forgotten,
     Greeting,
+    Large,
     Member,
     Message,
     Missed,
@@ -44,26 +46,21 @@ from echoic.channels import (
     Troubled,
     congested,
     decode_reply,
+    keep_large,
     note_room,
     report_trouble,
     send_share,
     submit_runs,
 )
-from echoic.errors import (
-    AddressError,
-    ChannelExistsError,
-    ChannelNotFoundError,
-    ClosedError,
-    EchoicError,
-    JournalError,
-    RefusedError,
-    UnreachableError,
-)
+from echoic.errors import ClosedError, EchoicError, UnreachableError
 from echoic.formats import Format
+from echoic.hub.answers import answer_of
 from echoic.hub.compiling import Compiler
 from echoic.hub.deliveries import Deliveries
+from echoic.hub.large_storage import LargeStorage
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
+from echoic.hub.room import hindered, hindered_plainly, makes_room_itself
 from echoic.hub.shared_objects import SharedObjects
 from echoic.links import Connection, Identity, Listener, format_address, parse_address
 from echoic.wire import Batch, Frame, FrameReader, Hello
@@ -77,10 +74,6 @@ __all__ = ["Switchboard"]
 
 REQUEST_SECONDS: Final = 15.0
 ROOM_SECONDS: Final = 0.2
-NAMED_ERRORS: Final = {
-    kind.__name__: kind
-    for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, JournalError, UnreachableError)
-}
 log: Final = logging.getLogger("echoic.hub")
 
 M = TypeVar("M")
@@ -97,6 +90,7 @@ class Switchboard:
         name: str,
         deliveries: Deliveries,
         policy: Policy | None = None,
+        storage: LargeStorage | None = None,
     ) -> None:
         """Listen, and tell others to come to the host `advertise`, if that is not "".
 
@@ -107,7 +101,10 @@ class Switchboard:
         listener = Listener(listen, identity)
         port = parse_address(listener.address)[1]
         self.address: Final = format_address(advertise, port) if advertise else listener.address
-        self.core: Final = Concentrator(secrets.token_hex(8), self.address, name, policy=policy)
+        self.storage: Final = storage or LargeStorage()
+        self.core: Final = Concentrator(
+            secrets.token_hex(8), self.address, name, policy=policy, rules=self.storage.rules, storage=self.storage
+        )
         self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
         self.closed = False
@@ -119,7 +116,13 @@ class Switchboard:
         self.groups: Final[dict[str, EmbeddedEngine]] = {}
         """The groups that were joined here, by name: their members connect to this hub's address."""
         self._deliveries = deliveries
-        hello = Hello(name=name, hub=self.core.id, address=self.address)
+        hello = Hello(
+            features=(LARGE_FEATURE,),
+            name=name,
+            hub=self.core.id,
+            address=self.address,
+            event_bytes_max=self.core.rules.event_bytes_max,
+        )
         self._reception = Reception(listener, identity, hello, self)
 
     def do(self, action: Callable[[Concentrator], M]) -> M:
@@ -144,13 +147,15 @@ class Switchboard:
 
         Raises:
             ClosedError: The hub was closed while waiting.
+            EncodeError, LimitExceededError: They are too large for somebody, or there is no room for them.
         """
+        large = keep_large(self.core, member, batch)
         with self.lock:
-            if not self._await_room(partial(_hindered_plainly, self.core), member, wait=wait):
+            if not self._await_room(partial(hindered_plainly, self.core), member, wait=wait):
                 return False
             if member.derivations:
                 return None
-            self.core.submit(member, source, batch)
+            self.core.submit(member, source, batch, large)
             todo = self._settle() if wait else ()
         for act in todo:
             act()
@@ -166,7 +171,7 @@ class Switchboard:
         """
         core = self.core
         with self.lock:
-            if not self._await_room(partial(_hindered, core), member, wait=wait):
+            if not self._await_room(partial(hindered, core), member, wait=wait):
                 return False
             core.quiet.begin(member)
             note_room(core, member)
@@ -188,7 +193,14 @@ class Switchboard:
             self.do(lambda core: core.quiet.end(member))
 
     def submit_shares(
-        self, member: Member, source: int, batch: Batch | None, shares: Sequence[Share], *, pump: bool
+        self,
+        member: Member,
+        source: int,
+        batch: Batch | None,
+        shares: Sequence[Share],
+        *,
+        pump: bool,
+        large: Large | None = None,
     ) -> list[int]:
         """Send events, and what was derived from them; return the number of the first event of each share.
 
@@ -198,11 +210,12 @@ class Switchboard:
             batch: The events, None if modulators have sent something by themselves.
             shares: What was derived.
             pump: Write the links. Else somebody will call `pump_all`.
+            large: The events, if `keep_large` has put them into the storage.
         """
         with self.lock:
             try:
                 if batch is not None:
-                    self.core.submit(member, source, batch)
+                    self.core.submit(member, source, batch, large)
                 firsts = [send_share(self.core, share) for share in shares]
                 report_trouble(self.core, member)
             finally:
@@ -230,24 +243,12 @@ class Switchboard:
                 return False
             if self.closed:
                 raise ClosedError("the hub was closed while events waited for room")
-            if self._makes_room_itself(member):
+            if makes_room_itself(self, member):
                 break
             self._waiting_for_room += 1
             self._room.wait(ROOM_SECONDS)
             self._waiting_for_room -= 1
         return True
-
-    def _makes_room_itself(self, member: Member) -> bool:
-        """Whether waiting for room would be for ever: this thread is in a handler of the link by which it is granted.
-
-        Such events pass, as messages do; a peer that does not take them in the end is given up (`Session.stalled`).
-        """
-        for hub, target in member.fanout.targets.items():
-            link = self._links.get(hub)
-            if link is not None and link.reads_here and (target.credit <= 0 or link.neighbour.full or member.keepings):
-                return True
-        derived = (outlet for derivation in member.derivations for outlet in derivation.outlets.values())
-        return any(self._makes_room_itself(outlet) for outlet in derived)
 
     def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
         """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
@@ -277,9 +278,14 @@ class Switchboard:
             return True
 
     def call(self, member: Member, source: int, batch: Batch) -> tuple[int, Call]:
-        """Send a synchronous event."""
+        """Send a synchronous event.
+
+        Raises:
+            EncodeError, LimitExceededError: It is too large for somebody, or there is no room for it.
+        """
+        large = keep_large(self.core, member, batch)
         with self.lock:
-            number, call = self.core.call(member, source, batch)
+            number, call = self.core.call(member, source, batch, large)
             links = [self._links[hub] for hub in call.waiting]
             todo = self._settle()
         for link in links:
@@ -337,15 +343,6 @@ class Switchboard:
             if time.monotonic_ns() >= deadline_ns:
                 return
 
-    def waits_for_itself(self, member: Member) -> str:
-        """Return the hub that could not answer, because this thread is in one of its handlers; "" if there is none."""
-        for hub in list(member.fanout.targets):
-            link = self._links.get(hub)
-            if link is not None and link.reads_here:
-                return link.neighbour.address
-        derived = (outlet for derivation in member.derivations for outlet in list(derivation.outlets.values()))
-        return next((hub for outlet in derived if (hub := self.waits_for_itself(outlet))), "")
-
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Hand events over, and tell the sender of those that were handled at once."""
         deliver = self._deliveries.deliver
@@ -399,15 +396,11 @@ class Switchboard:
         self.do(lambda core: request(core, answer))
         if not answered.wait(REQUEST_SECONDS):
             raise UnreachableError(f"no answer within {REQUEST_SECONDS:.0f} s")
-        reply = replies[0]
-        if isinstance(reply, Refused):
-            raise NAMED_ERRORS.get(reply.kind, RefusedError)(reply.reason)
-        if not isinstance(reply, expected):
-            raise RefusedError(f"expected {expected.__name__}, got {type(reply).__name__}")
-        return reply
+        return answer_of(replies[0], expected)
 
     def tick(self) -> None:
         """Let time pass."""
+        self.storage.settle()
         self.do(lambda core: core.tick(time.monotonic_ns()))
 
     def pump_all(self) -> None:
@@ -420,8 +413,9 @@ class Switchboard:
         return any((link := links.get(hub)) is not None and link.is_clogged for hub in member.fanout.targets)
 
     def written(self) -> bool:
-        """Whether all frames have been handed to the network."""
-        return not any(link.neighbour.session.outbox for link in self._links.values() if link.connection)
+        """Whether all frames have been handed to the network, and large events fetched."""
+        known = [link.neighbour for link in self._links.values() if link.connection]
+        return not any(neighbour.session.outbox or neighbour.transfers.departing for neighbour in known)
 
     def announced(self, address: str) -> str:
         """Return what the hub that was found at an address gives as its own."""
@@ -448,14 +442,33 @@ class Switchboard:
         self._reception.close()
         for link in self.links():
             link.close()
+        with self.lock:
+            self.core.end()
+        self.storage.settle()
 
     def arrived(self, link: Link, frame: Frame) -> None:
-        """Take a frame of a neighbour."""
+        """Take a frame of a neighbour, and whatever has waited for it."""
+        transfers = link.neighbour.transfers
+        if transfers.ripe:  # of before, when whoever took it was interrupted
+            self._take_ripe(link)
+        self._take(link, frame, self.core.receive)
+        if transfers.ripe:
+            self._take_ripe(link)
+
+    def _take_ripe(self, link: Link) -> None:
+        while True:
+            with self.lock:
+                ripened = link.neighbour.transfers.next_ripe()
+            if ripened is None:
+                return
+            self._take(link, ripened(), self.core.take)  # a large event is put together outside of the lock
+
+    def _take(self, link: Link, frame: Frame, take: Callable[[str, Frame], Sequence[Delivery]]) -> None:
         with self.lock:
             if self._links.get(link.hub) is not link:
                 return  # it was given up, and what is left of it must not be taken for what comes afresh
             try:
-                deliveries = self.core.receive(link.hub, frame)
+                deliveries = take(link.hub, frame)
             except EchoicError as error:
                 log.warning("%s broke a rule and is given up: %s", link.neighbour.address, error)
                 self.core.gone(link.hub, f"it broke a rule: {error}")
@@ -579,13 +592,3 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
-
-
-def _hindered_plainly(core: Concentrator, member: Member) -> bool:
-    """Whether a source from which nothing is derived must wait."""
-    return core.quiet.paused(member) or core.blocked(member)
-
-
-def _hindered(core: Concentrator, member: Member) -> bool:
-    """Whether a source must wait: for sinks, or because somebody goes over from one derived channel to another."""
-    return core.quiet.paused(member) or congested(core, member)

@@ -49,6 +49,7 @@ from echoic.channels import (
     send_share,
 )
 from echoic.channels.greeting import count_frame
+from echoic.channels.large import LARGE_HEAD
 from echoic.errors import EchoicError
 from echoic.formats import Format, event
 from echoic.testing.fuzz import Fuzzer
@@ -199,11 +200,17 @@ class ChannelFuzzer(Fuzzer):
             channel = draw.choice(BOUNDARIES)
         return made_of, b"".join(encode_frame(kind, [payload], channel=channel, checked=True))
 
+    def _received(self, frame: Frame) -> Iterator[Delivery]:
+        neighbour = self.victim.neighbours.get(ATTACKER.hub)
+        yield from self.victim.receive(ATTACKER.hub, frame)
+        while neighbour is not None and (ripened := neighbour.transfers.next_ripe()) is not None:
+            yield from self.victim.take(ATTACKER.hub, ripened())
+
     def _take(self, data: bytes) -> None:
         self._age += 1
         try:
             for frame in FrameReader(checked=True).receive(data):
-                for delivery in self.victim.receive(ATTACKER.hub, frame):
+                for delivery in self._received(frame):
                     self._deliver(delivery)
         except EchoicError:
             if self._random.random() < GIVEN_UP:
@@ -275,6 +282,8 @@ class ChannelFuzzer(Fuzzer):
         for neighbour in victim.neighbours.values():
             kept[f"bindings of {neighbour.id}"] = len(neighbour.bindings)
             kept[f"formats of {neighbour.id}"] = len(neighbour.registry)
+            kept[f"large events of {neighbour.id}"] = len(neighbour.transfers.arriving)
+            kept[f"frames of {neighbour.id} behind them"] = sum(map(len, neighbour.transfers.held.values()))
         for what, count in kept.items():
             if count > KEPT_MAX:
                 raise AssertionError(f"a hub keeps {count} {what}, limit is {KEPT_MAX}")
@@ -331,6 +340,9 @@ def _make_samples() -> Iterator[tuple[FrameKind, bytes, int]]:
         yield FrameKind.FORMATS, encode_formats([batch.format]), 0
         yield FrameKind.EVENTS, struct.pack("<QQ", 0, 1) + data, 1
         yield FrameKind.CALLS, struct.pack("<QQQ", 3, 1, 8) + data, 1
+        yield FrameKind.LARGE, LARGE_HEAD.pack(count, len(data), FrameKind.EVENTS, count) + struct.pack("<QQ", 0, 1), 1
+        yield FrameKind.LARGE, LARGE_HEAD.pack(9, len(data), FrameKind.CALLS, count) + struct.pack("<QQQ", 3, 1, 8), 1
+        yield FrameKind.CHUNK, struct.pack("<QQ", count, 0) + data, 0
         yield FrameKind.RUNS, struct.pack("<IIIIQQ", 1, 0, 1, count, 0, 1) + data, 0
         table = struct.pack("<IIQQIIQQ", 1, 1, 2**40, 1, 1, count - 1, 0, 2)
         yield FrameKind.RUNS, struct.pack("<II", 2, 0) + table + data, 0
@@ -340,6 +352,8 @@ def _make_samples() -> Iterator[tuple[FrameKind, bytes, int]]:
     yield FrameKind.REPLIES, struct.pack("<Q", ANSWERED), 1
     yield FrameKind.REPLIES, struct.pack("<Q", ANSWERED) + b"\x81\xa1s\xa1x", 1
     yield FrameKind.SHARED, struct.pack("<QQ", 0, 65_536), 0
+    yield FrameKind.MORE, struct.pack("<QQ", 1, 65_536), 0
+    yield FrameKind.RELEASE, struct.pack("<Q", 1), 0
     for kind in (FrameKind.MEMBERSHIP, FrameKind.PARAMETERS, FrameKind.CODE, FrameKind.VALUES):
         yield kind, bytes(16), 1
 

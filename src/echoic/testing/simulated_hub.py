@@ -5,7 +5,7 @@ lost or replaced; frames of a replaced connection are not handed over any more; 
 times a second. With `freezes` set it stops reading a connection as soon as its peer greets again, as the hub does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final, Protocol
 
@@ -334,7 +334,12 @@ class SimulatedHub:
             self.do(lambda core: core.unreachable(connection.address, reason, refused=refused))
 
     def _received(self, hub: str, frame: Frame) -> None:
-        deliveries = self.core.receive(hub, frame)
+        neighbour = self.core.neighbours.get(hub)
+        self._hand_over(self.core.receive(hub, frame))
+        while neighbour is not None and (ripened := neighbour.transfers.next_ripe()) is not None:
+            self._hand_over(self.core.take(hub, ripened()))
+
+    def _hand_over(self, deliveries: Sequence[Delivery]) -> None:
         self._settle()
         for delivery in deliveries:
             self._events.delivered(self, delivery)

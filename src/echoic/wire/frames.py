@@ -59,6 +59,10 @@ class FrameKind(enum.IntEnum):
     RUNS = 14
     GROUP = 15
     TOOL = 16
+    LARGE = 17
+    CHUNK = 18
+    MORE = 19
+    RELEASE = 20
 
 
 KINDS: Final = {int(kind): kind for kind in FrameKind}

@@ -1,6 +1,7 @@
 r"""The first frame on every connection: who speaks, which protocol, what can be relied on.
 
-    payload := magic "ECHOIC\r\n" | msgpack map {version, minor, features, payload_bytes_max, name, hub, address}
+    payload := magic "ECHOIC\r\n" | msgpack map {version, minor, features, payload_bytes_max, name, hub, address,
+                                                 event_bytes_max, which may be missing}
 
 The magic is the first thing a stranger sends, so a wrong port is told apart from a broken peer at once, and the line
 end in it shows a transfer in text mode (the trick of PNG). Peers with the same `version` understand each other; `minor`
@@ -35,6 +36,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     hub: str = ""
     address: str = ""
+    event_bytes_max: int | msgspec.UnsetType = msgspec.UNSET
+    """How large an event may be that is not sent in one frame; missing if there is no such feature."""
 
     def common(self, other: "Hello") -> frozenset[str]:
         """Return the features that both peers have."""
@@ -84,6 +87,8 @@ def decode_hello(payload: Buffer) -> Hello:
         raise MalformedFrameError(
             f"a hello has minor {hello.minor} and {hello.payload_bytes_max} payload bytes at most"
         )
+    if hello.event_bytes_max is not msgspec.UNSET and hello.event_bytes_max < 1:
+        raise MalformedFrameError(f"a hello has {hello.event_bytes_max} bytes of an event at most")
     for text in (hello.name, hello.hub, hello.address):
         if len(text) > TEXT_CHARACTERS_MAX or not text.isprintable():
             raise MalformedFrameError(f"a hello's texts are not {TEXT_CHARACTERS_MAX} printable characters or fewer")
