@@ -226,7 +226,7 @@ def test_a_term_that_is_built_while_an_equal_one_is_being_forgotten_is_shared() 
 def test_a_dead_entry_that_is_still_in_the_table_is_replaced() -> None:
     term = Term("ghost", 1)
     (key,) = [key for key, reference in module._table.items() if reference() is term]  # noqa: SLF001
-    dead = module._Reference(term)  # noqa: SLF001 - nobody is told when it dies
+    dead = module._Entry(term)  # noqa: SLF001 - nobody is told when it dies
     dead.key = key
     module._table[key] = dead  # noqa: SLF001
     del term

@@ -49,7 +49,7 @@ def encode_appendix_b(value: Value) -> bytes:
     """Return a value in the thesis' form.
 
     Raises:
-        EncodeError: A string has no UTF-8, or is too long.
+        EncodeError: A string has no UTF-8, or is too long, or there is a reference.
     """
     pieces: list[bytes] = []
     indexes: dict[object, int] = {}
@@ -117,7 +117,7 @@ def _parts(value: Value) -> Parts:
         case Placeholder():
             return "<>", [], (value.type,)
         case _:
-            raise EncodeError(f"`{type(value).__name__}` is not a term")
+            raise EncodeError(f"`{type(value).__name__}` is not written in the form of the thesis")
 
 
 def _parts_of_term(term: Term) -> Parts:

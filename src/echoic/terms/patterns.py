@@ -15,15 +15,27 @@
                                   makes the latter)
     <placeholder>                 a placeholder, as its type
 
-Any other placeholder stands for itself. Annotations are not looked at; a value that is taken keeps its own, and those
-of a pattern are part of what is made. Patterns are given as values or as text; text is read each time, so keep the
-value where it is used often.
+Any other placeholder stands for itself. A reference is taken by `<term>`, and by the placeholder of its kind; what else
+there is to know of it needs its value. Annotations are not looked at; a value that is taken keeps its own, and those of
+a pattern are part of what is made. Patterns are given as values or as text; text is read each time, so keep the value
+where it is used often.
 """
 
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from echoic.errors import EncodeError
-from echoic.terms.term import Annotated, Placeholder, Term, TermList, Value, plain, same, value_of
+from echoic.terms.term import (
+    Annotated,
+    Placeholder,
+    Reference,
+    Term,
+    TermList,
+    Value,
+    ValueNeeded,
+    plain,
+    same,
+    value_of,
+)
 from echoic.terms.text import parse_text
 
 if TYPE_CHECKING:
@@ -54,6 +66,7 @@ def match(value: Value, pattern: Value | str) -> tuple[Value, ...] | None:
 
     Raises:
         MalformedTermError: The pattern is text, and not that of a value.
+        ValueNeeded: Only the value of a reference decides.
     """
     if isinstance(pattern, str):
         pattern = parse_text(pattern)
@@ -80,6 +93,8 @@ def _take(wanted: Placeholder, found: Value, taken: list[Value]) -> Pairs | None
     bare = _bare(found)
     patterns = _arguments(wanted.type)
     if name in _NAMED and (patterns or name != "str"):
+        if isinstance(bare, Reference) and bare.kind.type in (str, Term):
+            raise ValueNeeded(bare)
         symbol = _symbol(bare)
         if symbol is None or (name != "appl" and symbol[1] != (name == "str")):
             return None
@@ -91,7 +106,7 @@ def _take(wanted: Placeholder, found: Value, taken: list[Value]) -> Pairs | None
         if not isinstance(bare, Placeholder):
             return None
         found = bare.type
-    elif name != "term" and type(bare) is not _KINDS[name]:
+    elif name != "term" and (bare.kind.type if isinstance(bare, Reference) else type(bare)) is not _KINDS[name]:
         return None
     taken.append(found)
     return []
@@ -106,7 +121,13 @@ def _inside(wanted: Value, found: Value) -> Pairs | None:
             return _pairs(wanted.elements, found.elements)
         case Term(args=(only,)), _ if only is _REST and _symbol(found) == (wanted.name, wanted.quoted):
             return [(only, TermList())]  # `f(<list>)` and `f`, which may be a string or a truth value
-    return [] if same(wanted, found) else None
+        case Term() | TermList(), Reference():
+            text = isinstance(wanted, Term) and wanted.quoted and wanted.args == (_REST,)  # `"f"(<list>)` and `"f"`
+            if found.kind.type is type(wanted) or (text and found.kind.type is str):
+                raise ValueNeeded(found)
+            return None
+        case _:
+            return [] if same(wanted, found) else None
 
 
 def _pairs(patterns: tuple[Value, ...], values: tuple[Value, ...]) -> Pairs | None:

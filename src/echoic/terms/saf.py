@@ -80,7 +80,7 @@ def encode_saf(value: Value, *, encoding: Encoding = "utf-8") -> bytes:
     """Return a value in the flat form.
 
     Raises:
-        EncodeError: A name or string cannot be written in this encoding.
+        EncodeError: A name or string cannot be written in this encoding, or there is a reference.
     """
     return b"".join(encode_pieces(value, encoding=encoding))
 
@@ -106,7 +106,7 @@ def encode_pieces(value: Value, *, encoding: Encoding = "utf-8") -> list[Piece]:
     """Return a value in the flat form, in pieces: large blobs are views of the blobs themselves.
 
     Raises:
-        EncodeError: A name or string cannot be written in this encoding.
+        EncodeError: A name or string cannot be written in this encoding, or there is a reference.
     """
     return Encoder(encoding).encode(value)
 
@@ -117,7 +117,8 @@ def encode_blocks(
     """Yield a value in blocks, each with its length before it.
 
     Raises:
-        EncodeError: A name or string cannot be written in this encoding, or blocks cannot be that large or small.
+        EncodeError: A name or string cannot be written in this encoding, there is a reference, or blocks cannot be that
+            large or small.
     """
     if not BLOCK_BYTES_MIN <= block_bytes_max <= BLOCK_BYTES_MAX:
         raise EncodeError(f"blocks of {block_bytes_max} bytes, limits are {BLOCK_BYTES_MIN} and {BLOCK_BYTES_MAX}")
@@ -143,7 +144,7 @@ def encode_file(value: Value, *, encoding: Encoding = "utf-8") -> bytes:
     """Return a value as the content of a file.
 
     Raises:
-        EncodeError: A name or string cannot be written in this encoding.
+        EncodeError: A name or string cannot be written in this encoding, or there is a reference.
     """
     return FILE_MARK + b"".join(encode_blocks(value, encoding=encoding))
 
@@ -273,7 +274,7 @@ class Encoder:
                 self._pieces.append(_VARINTS[PLACEHOLDER | flags])
                 return (value.type,)
             case _:
-                raise EncodeError(f"`{type(value).__name__}` is not a term")
+                raise EncodeError(f"`{type(value).__name__}` is not written as SAF")
         return ()
 
     def _symbol(self, name: str, arity: int, quoted: bool, flags: int) -> None:

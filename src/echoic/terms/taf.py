@@ -11,7 +11,8 @@ writer did.
 
 from typing import Final
 
-from echoic.errors import LimitExceededError, MalformedTermError
+from echoic.errors import EncodeError, LimitExceededError, MalformedTermError
+from echoic.terms.references import refers
 from echoic.terms.term import Value
 from echoic.terms.text import CHARACTERS_MAX, Abbreviations, Reader, Writer, check_length
 
@@ -37,8 +38,11 @@ def write_taf(value: Value, *, characters_max: int = CHARACTERS_MAX) -> str:
     """Return a value as shared text.
 
     Raises:
+        EncodeError: There is a reference in it.
         LimitExceededError: It takes more than `characters_max`.
     """
+    if refers(value):
+        raise EncodeError("a reference is not written as shared text")
     writer = Writer(Abbreviations())
     pieces = [MARK]
     for piece in writer.write(value):

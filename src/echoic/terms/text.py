@@ -10,6 +10,9 @@ Layout may stand between any two of them. `spelling.py` has the smallest parts, 
 value can be written. With `suffixes`, `X:int` and `X?` are read as the old libraries do, `X{[type,int]}` and
 `X{[result,true]}`.
 
+A reference is written as the placeholder that says all about it (`references.py`); a text that is read back has that
+placeholder.
+
 A text knows no sharing: a term of a hundred nodes may be longer than any memory when it is written out. So writing
 has a limit as reading has, and showing a term (`str`, `repr`) stops after `SHOWN_MAX` characters with `...`.
 
@@ -23,7 +26,8 @@ from typing import Final, TypeAlias
 
 from echoic.errors import LimitExceededError, MalformedTermError
 from echoic.terms import spelling
-from echoic.terms.term import Annotated, Placeholder, Shared, Term, TermList, Value, identity
+from echoic.terms.references import to_placeholder
+from echoic.terms.term import Annotated, Placeholder, Reference, Shared, Term, TermList, Value, identity
 
 __all__ = ["parse_text", "write_text"]
 
@@ -397,6 +401,8 @@ def _opening(value: Value) -> tuple[str, tuple[Value, ...], str]:
             return ("[", value.elements, "]") if value.elements else ("[]", (), "")
         case Placeholder():
             return "<", (value.type,), ">"
+        case Reference():
+            return "<", (to_placeholder(value).type,), ">"
         case bool():
             return "true" if value else "false", (), ""
         case int():

@@ -9,7 +9,8 @@
     <T>                              the same as T
 
 Types are values themselves. The name of a tool is a type by the rule for `f`: its values are `name(1)`, `name(2)`, ...
-`undefined` is of every type. Annotations count nowhere.
+`undefined` is of every type. Annotations count nowhere. A reference is of a type if its kind, its name and the number
+of its parts say so; where the type asks more, for the parts themselves, the value is needed.
 
 Two types go together (`may_hold`) if a value could be of both; that is what can be said before a script runs. All
 arguments are compared, the last one too, and lists by their elements, although an empty list would be of any such
@@ -21,7 +22,7 @@ once for each type it has to be of.
 
 from typing import Final
 
-from echoic.terms.term import UNDEFINED, Placeholder, Term, TermList, Value, plain, same
+from echoic.terms.term import UNDEFINED, Placeholder, Reference, Term, TermList, Value, ValueNeeded, plain, same
 
 __all__ = ["accepts", "is_type", "may_hold"]
 
@@ -41,9 +42,14 @@ _KINDS: Final[dict[Value, type]] = {
 
 
 def accepts(type: Value, value: Value) -> bool:  # noqa: A002 - what else would it be called
-    """Whether a value is of a type."""
+    """Whether a value is of a type.
+
+    Raises:
+        ValueNeeded: Only the value of a reference decides.
+    """
     waiting = [(plain(type), plain(value))]
     seen: set[tuple[Value, Value]] = set()
+    needed: Reference | None = None  # what is not of its type for certain decides first
     while waiting:
         wanted, found = waiting.pop()
         while isinstance(wanted, Placeholder):
@@ -52,15 +58,23 @@ def accepts(type: Value, value: Value) -> bool:  # noqa: A002 - what else would 
             continue
         kind = _KINDS.get(wanted) if isinstance(wanted, Term) else None
         if kind is not None:
-            if found.__class__ is not kind:
+            if found.__class__ is not kind and not (isinstance(found, Reference) and found.kind.type is kind):
                 return False
             continue
-        pairs = _parts(wanted, found)
+        try:
+            if isinstance(wanted, Reference):
+                raise ValueNeeded(wanted)
+            pairs = _parts_referred(wanted, found) if isinstance(found, Reference) else _parts(wanted, found)
+        except ValueNeeded as error:
+            needed = needed or error.reference
+            continue
         if pairs is None:
             return False
         if pairs and (wanted, found) not in seen:  # what has parts is compared by identity
             seen.add((wanted, found))
             waiting += pairs
+    if needed is not None:
+        raise ValueNeeded(needed)
     return True
 
 
@@ -128,6 +142,39 @@ def _parts(wanted: Value, found: Value) -> list[tuple[Value, Value]] | None:
             return [] if found.quoted and found.name == wanted else None
         case _:
             return [] if same(wanted, found) else None
+
+
+def _parts_referred(wanted: Value, found: Reference) -> list[tuple[Value, Value]] | None:
+    """Return nothing if a reference is of a type, whatever its value has in it, None if it cannot be."""
+    types: tuple[Value, ...]
+    match wanted:
+        case Term(name="list", args=(element,), quoted=False):
+            if found.kind.type is not TermList:
+                return None
+            types = (element,) if found.count else ()
+        case TermList():
+            if found.kind.type is not TermList or len(wanted) != found.count:
+                return None
+            types = wanted.elements
+        case Term() if found.kind.type is Term:
+            if (wanted.name, wanted.quoted) != (found.name, found.quoted):
+                return None
+            if wanted.args and len(wanted.args) != found.count:
+                return None
+            types = wanted.args
+        case str() if found.kind.type is Term:
+            return [] if found.quoted and found.name == wanted else None
+        case _:
+            return [] if same(wanted, found) else None
+    if all(_is_any(each) for each in types):
+        return []
+    raise ValueNeeded(found)
+
+
+def _is_any(type: Value) -> bool:  # noqa: A002
+    while isinstance(type, Placeholder):
+        type = type.type  # noqa: A001
+    return type is TERM
 
 
 def _compared(left: Value, right: Value) -> list[tuple[Value, Value]] | None:

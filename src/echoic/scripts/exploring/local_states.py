@@ -141,6 +141,6 @@ class LocalStates:
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.all)
-            padded = (*slots, *[None] * (graph.slot_count - len(slots)))
+            padded = (*slots, *[None] * (len(graph.slot_names) - len(slots)))
             self.all.append(LocalState(found, number, graph, node, padded, notes, subscriptions, late))
         return found

@@ -26,7 +26,7 @@ from echoic.scripts.graph.scopes import Entry, Scope
 from echoic.scripts.graph.templates import Bind, Pattern, Slot, Slots, Template, binds, head_of, read
 from echoic.scripts.syntax.tree import Action, Assign, Atom, Call, Create, Expression, Span, Variable
 from echoic.scripts.syntax.tree import Timing as TimingOf
-from echoic.terms import Annotated, Term, TermList
+from echoic.terms import Annotated, Reference, Term, TermList
 
 __all__ = ["action_edge", "awaiting_edge", "heads_at", "heads_of", "key_of", "refused"]
 
@@ -145,7 +145,9 @@ def heads_of(arguments: tuple[Pattern, ...], slots: Slots) -> tuple[Hashable, Ha
         return (), ()
     first = read(arguments[0], slots) if isinstance(arguments[0], Slot) else arguments[0]
     head = head_of(first, slots)
-    return head, None if head is None else head_of(_inner(first), slots)
+    if head is None or isinstance(first.value if isinstance(first, Annotated) else first, Reference):
+        return head, None
+    return head, head_of(_inner(first), slots)
 
 
 def heads_at(edge: Edge, slots: Slots) -> tuple[Hashable, Hashable]:

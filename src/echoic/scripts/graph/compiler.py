@@ -84,7 +84,7 @@ NOTHING: Final = Entry()
 
 
 class Compiler:
-    """The graph of one process in the making; `slot_count` grows as declarations are reached."""
+    """The graph of one process in the making; `slot_names` grows as declarations are reached."""
 
     def __init__(self, definitions: Mapping[str, ProcessDefinition], options: Options) -> None:
         self._definitions = definitions
@@ -95,12 +95,12 @@ class Compiler:
         self._kept: list[object] = []  # Invariant: whatever is named by its `id` in a key is kept alive
         self._assigned: dict[str, frozenset[str]] = {}
         self._count = 0
-        self.slot_count = 0
+        self.slot_names: list[str] = []
 
     def begin(self, name: str) -> Node:
         """Return the node at which a process of its own begins, its parameters being its first slots."""
         definition = self._definitions[name]
-        variables = {formal.name: slot_binding(self._slot(), formal.type) for formal in definition.formals}
+        variables = {formal.name: slot_binding(self._slot(formal.name), formal.type) for formal in definition.formals}
         return self.node(definition.body, Scope(variables, (name,)), END)
 
     def node(self, process: Process, scope: Scope, onward: Onward) -> Node:
@@ -286,7 +286,7 @@ class Compiler:
         return True
 
     def _declared(self, let: Let, scope: Scope) -> tuple[Scope, tuple[int, ...]]:
-        made = {declared.name: slot_binding(self._slot(), declared.type) for declared in let.declarations}
+        made = {declared.name: slot_binding(self._slot(declared.name), declared.type) for declared in let.declarations}
         slots = tuple(binding.slot for binding in made.values() if binding.slot is not None)
         return Scope({**scope.variables, **made}, scope.callers), slots
 
@@ -304,7 +304,7 @@ class Compiler:
                 outer = scope.variables[argument.name]
                 variables[formal.name] = Binding(outer.pattern, narrower(formal.type, outer.type), outer.slot)
             elif formal.name in assigned:
-                slots.append(self._slot())
+                slots.append(self._slot(formal.name))
                 variables[formal.name] = slot_binding(slots[-1], formal.type, actual)
             else:
                 variables[formal.name] = Binding(actual, formal.type, None)
@@ -312,11 +312,11 @@ class Compiler:
 
     def _slot_of(self, place: object, scope: Scope) -> int:
         """Return a slot that belongs to a place of the script in a scope, and has no name."""
-        return self._scope_of("", place, scope, lambda: (scope, (self._slot(),)))[1][0]
+        return self._scope_of("", place, scope, lambda: (scope, (self._slot(""),)))[1][0]
 
-    def _slot(self) -> int:
-        self.slot_count += 1
-        return self.slot_count - 1
+    def _slot(self, name: str) -> int:
+        self.slot_names.append(name)
+        return len(self.slot_names) - 1
 
     def _number(self) -> int:
         self._count += 1

@@ -14,10 +14,21 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, cast
 
 from echoic.errors import ScriptError
-from echoic.scripts.graph.functions import FUNCTIONS, Function, wrap_int32
+from echoic.scripts.graph.functions import COUNTING, FUNCTIONS, Function, wrap_int32
 from echoic.scripts.graph.templates import Pattern, Slot, Slots, is_open, read, substitute
 from echoic.scripts.syntax.tree import Application, Constant, Expression, ListOf, PlaceholderOf, Variable
-from echoic.terms import UNDEFINED, Annotated, Placeholder, Term, TermList, Value, plain
+from echoic.terms import (
+    UNDEFINED,
+    Annotated,
+    Placeholder,
+    Reference,
+    Term,
+    TermList,
+    Value,
+    ValueNeeded,
+    plain,
+    present,
+)
 
 __all__ = ["Evaluation", "Instance", "Options", "always", "compile_expression", "denied", "moment_of"]
 
@@ -141,7 +152,7 @@ def _special(call: Application, pattern_of: Callable[[Expression], Pattern], opt
             return always(TermList(*map(Term, FUNCTIONS)))
         case "get-property":
             key = compile_expression(argument, pattern_of, options)
-            return lambda slots, instance: options.properties.get(str(plain(key(slots, instance))), UNDEFINED)
+            return lambda slots, instance: options.properties.get(str(plain(present(key(slots, instance)))), UNDEFINED)
         case _:
             raise AssertionError(call.name)
 
@@ -156,7 +167,10 @@ def _checked(function: Function, values: list[Value]) -> Value:
     for position, (value, kind) in enumerate(zip(values, function.kinds, strict=True)):
         if kind is not object and type(value) is not kind:
             bare = value.value if isinstance(value, Annotated) else value
-            if type(bare) is not kind:
+            if isinstance(bare, Reference) and bare.kind.type is kind:
+                if function.name not in COUNTING:
+                    raise ValueNeeded(bare)
+            elif type(bare) is not kind:
                 wanted = function.parameters[position]
                 raise ValueError(
                     f"argument {position + 1} of `{function.name}` is to be `{wanted}`, and is {_short(bare)}"

@@ -16,6 +16,9 @@ no application), `next([])` is `[]`, and `replace` out of range leaves the list 
 division by zero or an argument of another kind, raises `ArithmeticError` or `ValueError`: the atom is then not
 enabled.
 
+References are as good as their values where only the kind, the name or the number of parts matters, and where they are
+passed on as elements, keys or values; a function that has to look into one raises `ValueNeeded`.
+
 Results are limited, so that no script can ask for all memory there is: integers to a million bits, strings to 16
 million characters, lists to a million elements.
 
@@ -30,9 +33,24 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from echoic.terms import UNDEFINED, Annotated, Placeholder, Term, TermList, Value, plain, same
+from echoic.terms import (
+    UNDEFINED,
+    Annotated,
+    Placeholder,
+    Reference,
+    Term,
+    TermList,
+    Value,
+    ValueNeeded,
+    plain,
+    present,
+    same,
+)
 
 __all__ = ["EVALUATION_ERRORS", "FUNCTIONS", "Function", "wrap_int32"]
+
+COUNTING: Final = frozenset({"size"})
+"""Functions whose lists may be references: how many elements they have is all that is asked."""
 
 EVALUATION_ERRORS: Final = (ArithmeticError, ValueError)
 """What a function raises where it has no meaning."""
@@ -113,7 +131,13 @@ def _join(one: Value, other: Value) -> Value:
 
 def _elements(value: Value) -> tuple[Value, ...]:
     bare = value.value if isinstance(value, Annotated) else value
+    if isinstance(bare, Reference) and bare.kind.type is TermList:
+        raise ValueNeeded(bare)
     return bare.elements if isinstance(bare, TermList) else (value,)
+
+
+def _size(elements: TermList | Reference) -> int:
+    return elements.count if isinstance(elements, Reference) else len(elements)
 
 
 def _index(elements: TermList, position: int) -> Value:
@@ -149,7 +173,7 @@ def _put(table: TermList, key: Value, value: Value) -> Value:
 
 def _identity(value: Value) -> Hashable:
     """Return something that is equal for equal values only."""
-    bare = plain(value)
+    bare = present(plain(value))
     return (type(bare), bare.hex() if isinstance(bare, float) else bare)
 
 
@@ -189,17 +213,29 @@ def _concatenate(one: str, other: str) -> str:
     return one + other
 
 
+def _kind_of(value: Value) -> type:
+    bare = plain(value)
+    return bare.kind.type if isinstance(bare, Reference) else type(bare)
+
+
 def _is(kind: type) -> Callable[[Value], bool]:
-    return lambda value: type(plain(value)) is kind
+    return lambda value: _kind_of(value) is kind
+
+
+def _is_empty(value: Value) -> bool:
+    bare = plain(value)
+    return bare is TermList() or (isinstance(bare, Reference) and bare.kind.type is TermList and not bare.count)
 
 
 def _function_name(value: Value) -> Value:
     bare = plain(value)
-    return bare.name if isinstance(bare, Term) else UNDEFINED
+    return bare.name if isinstance(bare, Term | Reference) and _kind_of(bare) is Term else UNDEFINED
 
 
 def _arguments(value: Value) -> Value:
     bare = value.value if isinstance(value, Annotated) else value
+    if isinstance(bare, Reference) and bare.kind.type is Term:
+        raise ValueNeeded(bare)
     return TermList(*bare.args) if isinstance(bare, Term) else UNDEFINED
 
 
@@ -237,7 +273,7 @@ def _table() -> Mapping[str, Function]:
         ((REAL,), INT, {"real-to-int": int}),
         ((LIST,), ANY, {"first": _first}),
         ((LIST,), LIST, {"next": _next}),
-        ((LIST,), INT, {"size": len}),
+        ((LIST,), INT, {"size": _size}),
         ((ANY, ANY), LIST, {"join": _join}),
         ((LIST, INT), ANY, {"index": _index}),
         ((LIST, INT, ANY), LIST, {"replace": _replace}),
@@ -248,7 +284,7 @@ def _table() -> Mapping[str, Function]:
         ((LIST, LIST), LIST, {"diff": _difference, "inter": _intersection}),
         ((ANY,), BOOL, {"is-bool": _is(bool), "is-int": _is(int), "is-real": _is(float), "is-str": _is(str)}),
         ((ANY,), BOOL, {"is-bstr": _is(bytes), "is-appl": _is(Term), "is-list": _is(TermList)}),
-        ((ANY,), BOOL, {"is-formal": _is(Placeholder), "is-empty": lambda value: plain(value) is TermList()}),
+        ((ANY,), BOOL, {"is-formal": _is(Placeholder), "is-empty": _is_empty}),
         ((ANY,), BOOL, {"is-var": _special, "is-result-var": _special}),
         ((ANY,), ANY, {"fun": _function_name, "args": _arguments, "quote": _special}),
         ((STR, STR), STR, {"concat": _concatenate}),

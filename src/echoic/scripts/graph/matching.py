@@ -15,6 +15,9 @@ The rules:
 6. `X?` with `Y?` is no match, and neither is `X?` with anything in which something is to be bound.
 7. Annotations are not looked at, but are part of what is bound.
 8. Nothing is assigned here. A match adds to lists of `(slot, value)`, and who asked assigns them if all went well.
+9. A reference is bound without its value, and is taken by a placeholder, where what it says of itself suffices: its
+   kind, its name, how many parts it has. Where only the value could tell, and nothing else rules a match out, there is
+   no answer but `ValueNeeded`; with the value the answer is what it would have been without references.
 
 A list of bindings is only good for something when the answer was true. Values may be a million deep, so two values are
 compared without recursion: they are one object when they are equal, and only placeholders make it necessary to look.
@@ -24,9 +27,20 @@ from collections.abc import Iterable
 from typing import TypeAlias, cast
 
 from echoic.scripts.graph.templates import Bind, Pattern, Slot, Slots, Template, read, substitute
-from echoic.terms import Annotated, Placeholder, Term, TermList, Value, accepts, plain, same
+from echoic.terms import (
+    Annotated,
+    Placeholder,
+    Reference,
+    Term,
+    TermList,
+    Value,
+    ValueNeeded,
+    accepts,
+    plain,
+    same,
+)
 
-__all__ = ["Bindings", "agree", "consistent", "fits", "fits_type", "match", "unify"]
+__all__ = ["Bindings", "agree", "consistent", "fits", "fits_type", "match", "match_all", "may_unify", "unify"]
 
 Bindings: TypeAlias = list[tuple[int, Value]]
 
@@ -35,6 +49,9 @@ def match(pattern: Pattern, slots: Slots, value: Value, bindings: Bindings, *, m
     """Whether a value is as a pattern wants it; what it binds is added to `bindings`.
 
     With `mutual` a placeholder counts on the side of the value too.
+
+    Raises:
+        ValueNeeded: Only the value of a reference decides; all other questions here may end so, too.
     """
     kind = type(pattern)
     if kind is Bind:
@@ -46,7 +63,7 @@ def match(pattern: Pattern, slots: Slots, value: Value, bindings: Bindings, *, m
     return pattern is value or _alike(cast("Value", pattern), value, mutual)
 
 
-def unify(
+def unify(  # noqa: C901 - hot: one call less for each message
     left: Pattern, left_slots: Slots, right: Pattern, right_slots: Slots, lefts: Bindings, rights: Bindings
 ) -> bool:
     """Whether two patterns match each other; what is bound on either side is added to `lefts` or `rights`."""
@@ -67,13 +84,39 @@ def unify(
         parts, others = cast("Template", left), cast("Template", right)
         if parts.head != others.head:
             return False
-        for one, another in zip(parts.arguments, others.arguments):  # noqa: B905 - of one length
-            if not unify(one, left_slots, another, right_slots, lefts, rights):
+        try:
+            for one, another in zip(parts.arguments, others.arguments):  # noqa: B905 - of one length
+                if not unify(one, left_slots, another, right_slots, lefts, rights):
+                    return False
+        except ValueNeeded:
+            if not may_unify(parts.arguments, left_slots, others.arguments, right_slots):
                 return False
+            raise
         return True
     if other is Template:
         return _match_parts(cast("Template", right), right_slots, cast("Value", left), rights, True)
     return left is right or _alike(cast("Value", left), cast("Value", right), True)
+
+
+def match_all(patterns: tuple[Pattern, ...], slots: Slots, values: tuple[Value, ...], bindings: Bindings) -> bool:
+    """Whether each value is as its pattern wants it; there are as many."""
+    try:
+        return all(match(each, slots, value, bindings) for each, value in zip(patterns, values, strict=True))
+    except ValueNeeded:
+        if not _may_match(patterns, slots, values, False):
+            return False
+        raise
+
+
+def may_unify(lefts: tuple[Pattern, ...], left_slots: Slots, rights: tuple[Pattern, ...], right_slots: Slots) -> bool:
+    """Whether patterns, as many on both sides, could match each other if references had their values."""
+    for left, right in zip(lefts, rights, strict=True):
+        try:
+            if not unify(left, left_slots, right, right_slots, [], []):
+                return False
+        except ValueNeeded:  # it was seen before: what is sought is something else that decides
+            continue
+    return True
 
 
 def consistent(bindings: Bindings) -> bool:
@@ -95,29 +138,40 @@ def agree(one: Value, other: Value) -> bool:
 def _alike(one: Value, other: Value, mutual: bool) -> bool:
     waiting = [(one, other)]
     seen: set[tuple[Value, Value]] = set()  # what has parts may be shared many times, and is compared by identity
+    needed: Reference | None = None
     while waiting:
         one, other = waiting.pop()
-        if one is other or same(one, other):
+        try:
+            if one is other or same(one, other):
+                continue
+            pairs = _pairs_alike(one, other, mutual)
+        except ValueNeeded as error:
+            needed = needed or error.reference
             continue
-        if isinstance(one, Annotated):
-            one = one.value
-        bare = other.value if isinstance(other, Annotated) else other
-        if isinstance(one, Placeholder):
-            if not accepts(one.type, plain(other)):
-                return False
-        elif isinstance(bare, Placeholder):
-            if not mutual or not accepts(bare.type, plain(one)):
-                return False
-        elif (pairs := _pairs(one, bare)) is None:
+        if pairs is None:
             return False
-        elif (one, bare) not in seen:
-            seen.add((one, bare))
+        if pairs and (one, other) not in seen:
+            seen.add((one, other))
             waiting.extend(pairs)
+    if needed is not None:
+        raise ValueNeeded(needed)
     return True
 
 
+def _pairs_alike(one: Value, other: Value, mutual: bool) -> Iterable[tuple[Value, Value]] | None:
+    """Return what is to be compared inside of two values that are not the same, None if they differ for certain."""
+    if isinstance(one, Annotated):
+        one = one.value
+    bare = other.value if isinstance(other, Annotated) else other
+    if isinstance(one, Placeholder):
+        return () if accepts(one.type, plain(other)) else None
+    if isinstance(bare, Placeholder):
+        return () if mutual and accepts(bare.type, plain(one)) else None
+    return _pairs(one, bare)
+
+
 def _pairs(one: Value, other: Value) -> Iterable[tuple[Value, Value]] | None:
-    """Return what is to be compared inside of two values that are not the same, None if they differ themselves."""
+    """Return what is to be compared inside of two values that are no placeholders, None if they differ themselves."""
     if isinstance(one, Term) and isinstance(other, Term):
         alike = one.name == other.name and one.quoted == other.quoted and len(one.args) == len(other.args)
         return zip(one.args, other.args, strict=True) if alike else None
@@ -165,15 +219,42 @@ def _match_parts(template: Template, slots: Slots, value: Value, bindings: Bindi
         if template.name is not None:
             return False
         parts = value.elements
+    elif isinstance(value, Reference):
+        return _referred_matches(template, value)
     else:
         return mutual and isinstance(value, Placeholder) and _placeholder_takes(value, template, slots)
     arguments = template.arguments
     if len(parts) != len(arguments):
         return False
-    for argument, part in zip(arguments, parts):  # noqa: B905, SIM110 - of one length, and hot
-        if not match(argument, slots, part, bindings, mutual=mutual):
+    try:
+        for argument, part in zip(arguments, parts):  # noqa: B905 - of one length, and hot
+            if not match(argument, slots, part, bindings, mutual=mutual):
+                return False
+    except ValueNeeded:
+        if not _may_match(arguments, slots, parts, mutual):
             return False
+        raise
     return True
+
+
+def _may_match(patterns: tuple[Pattern, ...], slots: Slots, values: tuple[Value, ...], mutual: bool) -> bool:
+    """Whether values could be as their patterns want them if references had their values."""
+    for pattern, value in zip(patterns, values, strict=True):
+        try:
+            if not match(pattern, slots, value, [], mutual=mutual):
+                return False
+        except ValueNeeded:  # the same
+            continue
+    return True
+
+
+def _referred_matches(template: Template, reference: Reference) -> bool:
+    """Whether what is referred to is as a template wants it: not, or only the value tells."""
+    kind = TermList if template.name is None else Term
+    named = kind is TermList or (template.name == reference.name and not reference.quoted)
+    if reference.kind.type is kind and named and reference.count == len(template.arguments):
+        raise ValueNeeded(reference)
+    return False
 
 
 def _placeholder_takes(placeholder: Placeholder, template: Template, slots: Slots) -> bool:

@@ -33,9 +33,9 @@ class Graph:
     compiler: Compiler
 
     @property
-    def slot_count(self) -> int:
-        """How many variables there are in what was reached of it."""
-        return self.compiler.slot_count
+    def slot_names(self) -> list[str]:
+        """What the variables are called in what was reached of it."""
+        return self.compiler.slot_names
 
     def takes(self, arguments: tuple[Value, ...]) -> bool:
         """Whether these arguments are as many as wanted, and of the right types."""

@@ -15,7 +15,7 @@ Templates are as deep as somebody wrote them, so functions here may call themsel
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, TypeAlias, TypeGuard, final
 
-from echoic.terms import UNDEFINED, Annotated, Placeholder, Term, TermList, Value, plain
+from echoic.terms import UNDEFINED, Annotated, Placeholder, Reference, Term, TermList, Value, plain
 
 __all__ = [
     "ANY_HEAD",
@@ -163,7 +163,8 @@ def binds(patterns: Iterable[Pattern]) -> list[Bind]:
 def head_of(pattern: Pattern, slots: Slots) -> Hashable:
     """Return something that is equal for all that may match each other, `ANY_HEAD` for what may match anything.
 
-    Different values may have equal heads (`1` and `true`, all reals): a head saves looking, it does not decide.
+    Different values may have equal heads (`1` and `true`, all reals): a head saves looking, it does not decide. The
+    head of a reference is that of its value, or, of a string or blob, `ANY_HEAD`.
     """
     if isinstance(pattern, Slot):
         pattern = read(pattern, slots)
@@ -178,6 +179,10 @@ def head_of(pattern: Pattern, slots: Slots) -> Hashable:
             return (None, len(pattern.elements))
         case Bind() | Placeholder():
             return ANY_HEAD
+        case Reference():
+            if pattern.kind.type is Term:
+                return (pattern.name, pattern.count)
+            return (None, pattern.count) if pattern.kind.type is TermList else ANY_HEAD
         case float():
             return float
         case _:

@@ -1,19 +1,25 @@
 """What processes do without tools and without a partner: `:=`, `printf`, `create`, notes, `read`, `shutdown`.
 
 Each atom has a function that finds whether it can be done, and with what, without changing anything, and one that
-does it with what was found. None stands for: not enabled.
+does it with what was found. None stands for: not enabled. To find may take a value that is elsewhere, and ends with
+`ValueNeeded` then; to do does not.
 """
 
-from echoic.scripts.graph import EVALUATION_ERRORS, Bindings, Edge, Kind, fits_type, match, substitute
+from typing import TypeAlias
+
+from echoic.scripts.graph import EVALUATION_ERRORS, Bindings, Edge, Kind, fits, fits_type, match, substitute
 from echoic.scripts.running.formatting import format_text, text_of
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.messages import Announce, AskLine, Halted, Print, Tell, ToTool
 from echoic.scripts.running.notes import find_note
 from echoic.scripts.running.tools import HERE, ToolState
 from echoic.scripts.running.world import World, creation_of
-from echoic.terms import Value, plain
+from echoic.terms import Value, plain, present
 
 __all__ = ["done", "post"]
+
+# Who gets a note, and whether he is to be woken for it.
+Readers: TypeAlias = list[tuple[ProcessInstance, bool]]
 
 
 def done(world: World, process: ProcessInstance, edge: Edge, bindings: Bindings | None, *shown: Value) -> None:
@@ -57,10 +63,15 @@ def do_assign(world: World, process: ProcessInstance, edge: Edge, found: Value) 
         world.drop(process, edge)
 
 
-def do_print(world: World, process: ProcessInstance, edge: Edge, found: object) -> None:  # noqa: ARG001 - the same
+def find_text(world: World, process: ProcessInstance, edge: Edge) -> str:  # noqa: ARG001 - the same
+    """Return what is printed."""
+    text, *values = [present(substitute(argument, process.slots)) for argument in edge.arguments]
+    return format_text(text_of(text), tuple(values))
+
+
+def do_print(world: World, process: ProcessInstance, edge: Edge, found: str) -> None:
     """Print."""
-    text, *values = [substitute(argument, process.slots) for argument in edge.arguments]
-    world.effects.append(Print(format_text(text_of(text), tuple(values))))
+    world.effects.append(Print(found))
     done(world, process, edge, None)
 
 
@@ -75,7 +86,7 @@ def find_creation(world: World, process: ProcessInstance, edge: Edge) -> tuple[s
     try:
         name = creation.name
         if creation.variable is not None:
-            name = str(plain(creation.variable(process.slots, process)))
+            name = str(plain(present(creation.variable(process.slots, process))))
         arguments = tuple(argument(process.slots, process) for argument in creation.arguments)
     except EVALUATION_ERRORS as error:
         world.warn(f"nothing is created: {error}", edge.span)
@@ -97,17 +108,34 @@ def do_create(world: World, process: ProcessInstance, edge: Edge, found: tuple[s
 
 
 def post(world: World, value: Value) -> None:
-    """Deliver a note."""
-    reached, full = world.subscribers.deliver(value)
-    for process in full:
-        limit = world.limits.notes_per_process_max
-        world.warn(
-            f"process `{process.name}` ({process.number}) has {limit} notes: the oldest are lost",
-            ("notes", process.number),
-        )
-    losers = frozenset(full)
-    for process in reached:
-        if not process.queued and _concerns(process, value, lost=process in losers):
+    """Deliver a note.
+
+    Raises:
+        ValueNeeded: Who gets it, or goes on by it, depends on a value that is elsewhere; nobody has got it then.
+    """
+    _deliver(world, value, _readers(world, value))
+
+
+def _readers(world: World, value: Value) -> Readers:
+    """Return who gets a note, and whether each is to be woken for it."""
+    subscribers = world.subscribers
+    return [
+        (process, not process.queued and _concerns(process, value, lost=subscribers.is_full(process)))
+        for process in subscribers.wanting(value)
+    ]
+
+
+def _deliver(world: World, value: Value, readers: Readers) -> None:
+    for process, _ in readers:
+        if world.subscribers.is_full(process):
+            limit = world.limits.notes_per_process_max
+            world.warn(
+                f"process `{process.name}` ({process.number}) has {limit} notes: the oldest are lost",
+                ("notes", process.number),
+            )
+        world.subscribers.deliver(process, value)
+    for process, concerned in readers:
+        if concerned:
             world.wake(process)
 
 
@@ -122,11 +150,17 @@ def _concerns(process: ProcessInstance, value: Value, *, lost: bool) -> bool:
     return False
 
 
-def do_send_note(world: World, process: ProcessInstance, edge: Edge, found: object) -> None:  # noqa: ARG001 - the same
-    """Send a note."""
+def find_readers(world: World, process: ProcessInstance, edge: Edge) -> tuple[Value, Readers]:
+    """Return a note, and who gets it."""
     value = substitute(edge.arguments[0], process.slots)
+    return value, _readers(world, value)
+
+
+def do_send_note(world: World, process: ProcessInstance, edge: Edge, found: tuple[Value, Readers]) -> None:
+    """Send a note."""
+    value, readers = found
     world.effects.append(Announce(value))
-    post(world, value)
+    _deliver(world, value, readers)
     done(world, process, edge, None)
 
 
@@ -148,22 +182,37 @@ def find_no_note(world: World, process: ProcessInstance, edge: Edge) -> bool | N
     return True if find_note(process, edge.arguments[0]) is None else None
 
 
-def do_subscribe(world: World, process: ProcessInstance, edge: Edge, found: object) -> None:  # noqa: ARG001 - the same
+def find_subscription(world: World, process: ProcessInstance, edge: Edge) -> Value:  # noqa: ARG001 - the same
+    """Return what is subscribed to, all of it: notes would have to wait for what is missing."""
+    return present(substitute(edge.arguments[0], process.slots))
+
+
+def do_subscribe(world: World, process: ProcessInstance, edge: Edge, found: Value) -> None:
     """Subscribe to notes."""
-    if not world.subscribers.subscribe(process, substitute(edge.arguments[0], process.slots)):
+    if not world.subscribers.subscribe(process, found):
         limit = world.limits.subscriptions_per_process_max
         world.warn(f"no more than {limit} subscriptions of a process: this one does not count", edge.span)
     done(world, process, edge, None)
 
 
-def do_unsubscribe(world: World, process: ProcessInstance, edge: Edge, found: object) -> None:  # noqa: ARG001 - the same
+def find_unsubscription(world: World, process: ProcessInstance, edge: Edge) -> Value:
+    """Return what is no longer subscribed to, where it is known which notes go with it."""
+    pattern = present(substitute(edge.arguments[0], process.slots))
+    if world.awaited.referring:
+        for note in process.notes or ():
+            fits(pattern, note)
+    return pattern
+
+
+def do_unsubscribe(world: World, process: ProcessInstance, edge: Edge, found: Value) -> None:
     """Unsubscribe, and forget the notes that were meant."""
-    world.subscribers.unsubscribe(process, substitute(edge.arguments[0], process.slots))
+    world.subscribers.unsubscribe(process, found)
     done(world, process, edge, None)
 
 
 def find_line(world: World, process: ProcessInstance, edge: Edge) -> Bindings | None:
     """Return what the next line binds."""
+    present(substitute(edge.arguments[0], process.slots))
     return world.lines.find(process, edge.arguments[1])
 
 
@@ -186,9 +235,14 @@ def ask_line(world: World, process: ProcessInstance, edge: Edge) -> None:
         world.effects.append(AskLine(text_of(substitute(edge.arguments[0], process.slots))))
 
 
-def do_shutdown(world: World, process: ProcessInstance, edge: Edge, found: object) -> None:  # noqa: ARG001 - the same
+def find_result(world: World, process: ProcessInstance, edge: Edge) -> tuple[Value | None]:  # noqa: ARG001 - the same
+    """Return what the bus ends with, and all tools are told."""
+    return (present(substitute(edge.arguments[0], process.slots)) if edge.arguments else None,)
+
+
+def do_shutdown(world: World, process: ProcessInstance, edge: Edge, found: tuple[Value | None]) -> None:
     """End all tools, and the bus."""
-    value = substitute(edge.arguments[0], process.slots) if edge.arguments else None
+    (value,) = found
     for tool in world.tools:
         if tool.state in HERE:
             tool.state = ToolState.TERMINATED

@@ -23,11 +23,13 @@ class ProcessInstance:
     """A process that runs. There may be a hundred thousand, so what few of them need is None until they do.
 
     Invariant: it is `queued`, or waiting (`offers` says where others find it), or `ended`. Until its turn comes, one
-    that was woken or can be found before (`offering.py`) is both queued and waiting.
+    that was woken or can be found before (`offering.py`) is both queued and waiting. One that is `barred` has no turn,
+    queued or not, and nobody finds it: it has ended, or it waits for a value (`holding.py`).
     """
 
     __slots__ = (
         "activations",
+        "barred",
         "clock",
         "due_ns",
         "ended",
@@ -51,6 +53,7 @@ class ProcessInstance:
         self.clock = clock
         self.queued = False
         self.ended = False
+        self.barred = False
         self.offers: list[tuple[dict[int, object], int]] = []  # where it can be found, and by which number
         self.notes: deque[Value] | None = None
         self.subscriptions: list[Value] | None = None

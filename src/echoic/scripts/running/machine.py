@@ -22,13 +22,16 @@ several possible partners the one who has waited longest is taken.
 from typing import assert_never
 
 from echoic.scripts.graph import Edge, Program, substitute
+from echoic.scripts.running.holding import begin_referring, deliver, holders, need, release, replace, resume
 from echoic.scripts.running.inner_atoms import post
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.limits import MachineLimits
 from echoic.scripts.running.messages import (
     Connected,
+    Delivered,
     Dismiss,
     Effect,
+    Fetched,
     FromTool,
     Input,
     LineRead,
@@ -49,7 +52,7 @@ from echoic.scripts.running.records import (
 from echoic.scripts.running.tools import HERE, ToolInstance, ToolState, is_gone
 from echoic.scripts.running.turns import FINDING, take_turns
 from echoic.scripts.running.world import Chance, World
-from echoic.terms import Value
+from echoic.terms import Reference, Value, ValueNeeded
 
 __all__ = ["Machine"]
 
@@ -128,6 +131,8 @@ class Machine:
         """
         world = self._world
         self._tick(now_ns)
+        if world.awaited.arrived:
+            self._place_values()
         take_turns(world, steps_max)
         return bool(world.queue) and not world.halted
 
@@ -139,19 +144,27 @@ class Machine:
             self._log.append(LogEntry(world.turns, world.now_ns, heard))
         if world.halted:
             return None
+        if world.awaited.arrived and not isinstance(heard, Fetched):
+            self._place_values()
         match heard:
             case Connected(name, instance):
                 return self._connected(name, instance)
             case Said(number, kind, values):
+                begin_referring(world, values)
                 self._said(number, kind, values)
             case Lost(number, reason):
                 self._lost(number, reason)
             case Note(value):
-                post(world, value)
+                begin_referring(world, (value,))
+                self._post(value)
             case LineRead(text):
                 if not world.lines.add(text):
                     world.warn(f"more than {world.limits.lines_max} lines were typed that nobody reads", "lines")
                 world.wake_all(world.lines.watchers.values())
+            case Fetched(reference, value):
+                world.awaited.arrived[reference] = value
+            case Delivered(hold):
+                deliver(world, hold)
             case _:
                 assert_never(heard)
         return None
@@ -182,6 +195,7 @@ class Machine:
 
     def state(self) -> MachineState:
         """Return everything there is, for a console."""
+        self._place_values()
         world = self._world
         return MachineState(
             tuple(_process_state(process) for process in world.processes.values()),
@@ -192,16 +206,57 @@ class Machine:
 
     def possible(self) -> tuple[Possible, ...]:
         """Return what could be done at once, found by looking at everything, which takes a while."""
+        self._place_values()
         return tuple(
             Possible(process.number, process.name, _waiting(process, edge))
             for process, edge in possibilities(self._world)
         )
+
+    def holders(self) -> dict[Reference, tuple[str, ...]]:
+        """Return who holds each reference, in words for people, found by looking at everything."""
+        self._place_values()
+        return holders(self._world)
+
+    def _post(self, value: Value) -> None:
+        """Deliver a note from outside, after those that wait for a value, and not before it has come itself."""
+        world = self._world
+        if len(world.awaited.posted) >= world.limits.notes_per_process_max:
+            world.warn(f"{len(world.awaited.posted)} notes from outside wait for a value: the next are lost", "posted")
+            return
+        world.awaited.posted.append(value)
+        if len(world.awaited.posted) == 1:
+            self._post_all()
+
+    def _post_all(self) -> None:
+        posted = self._world.awaited.posted
+        try:
+            while posted:
+                post(self._world, posted[0])
+                posted.popleft()
+        except ValueNeeded as needed:
+            need(self._world, needed.reference)
+
+    def _place_values(self) -> None:
+        """Put values that have arrived into their places, all at once: that means looking at everything there is."""
+        world = self._world
+        arrived = world.awaited.arrived
+        if not arrived:
+            return
+        world.awaited.arrived = {}
+        begin_referring(world, arrived.values())
+        replace(world, arrived)
+        for reference in arrived:
+            resume(world, reference)
+        if world.awaited.posted:
+            self._post_all()
 
     def _tick(self, now_ns: int) -> None:
         """Learn the time, which does not go back, and wake those whose time has come."""
         world = self._world
         if now_ns <= world.now_ns:
             return
+        if world.awaited.arrived:
+            self._place_values()  # they came before
         world.now_ns = now_ns
         log = self._log
         if log is not None:
@@ -237,6 +292,8 @@ class Machine:
 
     def _said(self, number: int, kind: FromTool, values: tuple[Value, ...]) -> None:
         world = self._world
+        if kind is FromTool.DISCONNECT:
+            release(world, number)
         tool = world.tools.get(number)
         if tool is None:
             world.warn(f"tool number {number} said `{kind}`, and is not known")
@@ -252,6 +309,7 @@ class Machine:
 
     def _lost(self, number: int, reason: str) -> None:
         world = self._world
+        release(world, number)
         tool = world.tools.get(number)
         if tool is None:
             return

@@ -1,7 +1,8 @@
 """Messages: two processes meet.
 
 Who looks for a partner compares with those who wait, oldest first. The guards of a waiting offer need no second look,
-since they depend on the variables of a process that does nothing; its time and its blockers do.
+since they depend on the variables of a process that does nothing; its time and its blockers do, and so does a guard
+that depends on a reference.
 
 A blocked offer, the left of `P +> Q`, is refused as long as something of Q could be done: with those who can be found
 (`offering.py`), or with the one who asks. What those prefer themselves is not asked there, since two could prefer each
@@ -10,10 +11,11 @@ other's second choice and asking would have no end. Who is refused asks again wh
 
 from typing import Final, TypeAlias
 
-from echoic.scripts.graph import NO_MESSAGE, Bindings, Edge, Kind, consistent, heads_at, unify
+from echoic.scripts.graph import NO_MESSAGE, Bindings, Edge, Kind, consistent, heads_at, may_unify, unify
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.offering import is_allowed
 from echoic.scripts.running.world import World
+from echoic.terms import ValueNeeded
 
 __all__ = ["Meeting", "find_partner", "meet", "would_match"]
 
@@ -24,7 +26,11 @@ Meeting: TypeAlias = tuple[ProcessInstance, Edge, Bindings, Bindings]
 
 
 def find_partner(world: World, process: ProcessInstance, edge: Edge) -> Meeting | None:
-    """Return who would meet a process at an edge, where he would do it, and what would be bound on both sides."""
+    """Return who would meet a process at an edge, where he would do it, and what would be bound on both sides.
+
+    Raises:
+        ValueNeeded: Only the value of a reference decides; so may all others here.
+    """
     key = edge.key
     arguments = edge.arguments
     slots = process.slots
@@ -36,16 +42,20 @@ def find_partner(world: World, process: ProcessInstance, edge: Edge) -> Meeting 
         mine: Bindings = []
         theirs: Bindings = []
         other_slots = other.slots
-        for one, another in zip(arguments, there.arguments):  # noqa: B905 - of one length
-            if not unify(one, slots, another, other_slots, mine, theirs):
-                break
-        else:
-            if (
-                (not edge.repeats or consistent(mine))
-                and (not there.repeats or consistent(theirs))
-                and (there.plain or _is_available(world, other, there, process))
-            ):
-                return other, there, mine, theirs
+        try:
+            for one, another in zip(arguments, there.arguments):  # noqa: B905 - of one length
+                if not unify(one, slots, another, other_slots, mine, theirs):
+                    break
+            else:
+                if (
+                    (not edge.repeats or consistent(mine))
+                    and (not there.repeats or consistent(theirs))
+                    and (there.plain or _is_available(world, other, there, process))
+                ):
+                    return other, there, mine, theirs
+        except ValueNeeded:
+            if may_unify(arguments, slots, there.arguments, other_slots):
+                raise
     return None
 
 
@@ -69,7 +79,7 @@ def meet(world: World, process: ProcessInstance, edge: Edge, found: Meeting) -> 
 
 def _is_available(world: World, process: ProcessInstance, edge: Edge, asking: ProcessInstance) -> bool:
     """Whether a waiting process may be met at an edge: in time, and nothing that it prefers is possible."""
-    if edge.timing is not None and not is_allowed(world, process, edge):
+    if (edge.timing is not None or world.awaited.referring) and not is_allowed(world, process, edge):
         return False
     if any(_is_possible(world, process, blocker, asking) for blocker in edge.blockers):
         world.refused[asking.number] = asking

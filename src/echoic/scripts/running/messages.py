@@ -14,6 +14,15 @@ done before it, is all that it takes to repeat a run.
     asks                      Said(REQUEST)   ->       rec-request
                                                        snd-response          ->  Tell(RESPONSE)
     leaves, or is lost        Said(DISCONNECT), Lost   rec-disconnect        ->  Dismiss
+
+    has been told all         Delivered       ->       whatever follows a Tell with references
+    keeps a value             Fetched         ->       whatever needs the value  ->  Fetch
+
+Values may have references in them (`echoic.terms`), which a machine passes on without the values. Where it does need
+one it says `Fetch`, once, and the process that asked does nothing until it is `Fetched`. What is `Fetched` takes the
+place of the reference everywhere, so it may also come unasked; that a value is gone is a value too. A tool that is told
+references has to get the values from those who keep them, and as long as that takes the process that told it waits:
+`Tell` has a number then, and `Delivered` says that number.
 """
 
 import enum
@@ -21,14 +30,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from echoic.scripts.syntax.tree import Span
-from echoic.terms import Value
+from echoic.terms import Reference, Value
 
 __all__ = [
     "Announce",
     "AskLine",
     "Connected",
+    "Delivered",
     "Dismiss",
     "Effect",
+    "Fetch",
+    "Fetched",
     "FromTool",
     "Halted",
     "Input",
@@ -111,7 +123,22 @@ class LineRead:
     text: str | None
 
 
-Input: TypeAlias = Connected | Said | Lost | Note | LineRead
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The value of a reference is known, whoever has asked for it."""
+
+    reference: Reference
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A tool has all that a `Tell` with this number refers to, or will never have it: the process goes on."""
+
+    hold: int
+
+
+Input: TypeAlias = Connected | Said | Lost | Note | LineRead | Fetched | Delivered
 
 
 # Effects
@@ -137,11 +164,19 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Say something to a tool."""
+    """Say something to a tool; with `hold`, who has said it waits until that is `Delivered`."""
 
     tool: int
     kind: ToTool
     values: tuple[Value, ...]
+    hold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Somebody needs the value of a reference: `Fetched` is awaited."""
+
+    reference: Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,4 +236,4 @@ class Halted:
     value: Value | None
 
 
-Effect: TypeAlias = Print | Start | Tell | Dismiss | Kill | AskLine | Announce | Step | Warned | Halted
+Effect: TypeAlias = Print | Start | Tell | Fetch | Dismiss | Kill | AskLine | Announce | Step | Warned | Halted

@@ -1,7 +1,8 @@
 """Notes: who has subscribed to what, and the notes that processes have not yet taken.
 
 A note goes to every process that has at least one subscription it fits, the sender too, once however many fit.
-Subscribers are found by the head of their patterns, so that a note does not cost a look at every process.
+Subscribers are found by the head of their patterns, so that a note does not cost a look at every process. Subscriptions
+have no references in them, so a process is always found by the head that it was put under; notes may have.
 """
 
 from collections import deque
@@ -11,7 +12,7 @@ from typing import Final
 from echoic.scripts.graph import Bindings, Pattern, consistent, fits, head_of, match
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.limits import MachineLimits
-from echoic.terms import Value, same
+from echoic.terms import Reference, Value, ValueNeeded, refers, same
 
 __all__ = ["Subscribers", "find_note"]
 
@@ -26,6 +27,20 @@ def find_note(process: ProcessInstance, pattern: Pattern) -> tuple[int, Bindings
             if match(pattern, process.slots, value, bindings) and consistent(bindings):
                 return position, bindings
     return None
+
+
+def _wants(process: ProcessInstance, value: Value) -> bool:
+    """Whether a process has a subscription that a note fits."""
+    needed: Reference | None = None
+    for pattern in process.subscriptions or ():
+        try:
+            if fits(pattern, value):
+                return process.notes is not None
+        except ValueNeeded as error:
+            needed = needed or error.reference
+    if needed is not None:
+        raise ValueNeeded(needed)
+    return False
 
 
 class Subscribers:
@@ -64,24 +79,33 @@ class Subscribers:
             self._remove(head_of(pattern, ()), process)
         process.subscriptions = process.notes = None
 
-    def deliver(self, value: Value) -> tuple[list[ProcessInstance], list[ProcessInstance]]:
-        """Return who gets a note, which is in their queues then, and who has lost his oldest note for it."""
-        reached, full = [], []
+    def wanting(self, value: Value) -> list[ProcessInstance]:
+        """Return who gets a note.
+
+        Raises:
+            ValueNeeded: Only the value of a reference decides.
+        """
         head = head_of(value, ())
         named = self._by_head.get(head, NOBODY) if head is not None else NOBODY
         anything = self._by_head.get(None, NOBODY)
-        for process in [*named.values(), *(each for number, each in anything.items() if number not in named)]:
-            if not any(fits(pattern, value) for pattern in process.subscriptions or ()):
-                continue
-            if process.notes is None:
-                continue
-            if len(process.notes) >= self._limits.notes_per_process_max:
-                process.notes.popleft()
-                self.dropped += 1
-                full.append(process)
-            process.notes.append(value)
-            reached.append(process)
-        return reached, full
+        found = [*named.values(), *(each for number, each in anything.items() if number not in named)]
+        if head is None and refers(value):
+            numbers = {process.number for process in found}
+            found += [each for there in self._by_head.values() for each in there.values() if each.number not in numbers]
+        return [process for process in found if _wants(process, value)]
+
+    def is_full(self, process: ProcessInstance) -> bool:
+        """Whether a process loses its oldest note for the next one."""
+        return process.notes is not None and len(process.notes) >= self._limits.notes_per_process_max
+
+    def deliver(self, process: ProcessInstance, value: Value) -> None:
+        """Put a note into the queue of a process."""
+        if process.notes is None:
+            return
+        if self.is_full(process):
+            process.notes.popleft()
+            self.dropped += 1
+        process.notes.append(value)
 
     def _remove(self, head: Hashable, process: ProcessInstance) -> None:
         there = self._by_head.get(head)

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, cast
 
 from echoic.scripts.graph import EVALUATION_ERRORS, NO_MESSAGE, Edge, Kind, heads_at
 from echoic.scripts.running.instances import ProcessInstance
+from echoic.terms import ValueNeeded
 
 if TYPE_CHECKING:
     from echoic.scripts.running.world import World
 
-__all__ = ["is_allowed", "offer", "offer_messages"]
+__all__ = ["is_allowed", "may_be_allowed", "offer", "offer_messages"]
 
 
 def offer_messages(world: "World", process: ProcessInstance) -> None:
     """Let a process be found at all messages that it may do."""
     for edge in process.node.edges:
-        if edge.key is not NO_MESSAGE and (edge.plain or is_allowed(world, process, edge)):
+        if edge.key is not NO_MESSAGE and (edge.plain or may_be_allowed(world, process, edge)):
             offer(world, process, edge)
 
 
@@ -34,8 +35,20 @@ def offer(world: "World", process: ProcessInstance, edge: Edge) -> None:
     process.offers.append((cast("dict[int, object]", place), world.offered))
 
 
+def may_be_allowed(world: "World", process: ProcessInstance, edge: Edge) -> bool:
+    """Whether guards and time allow an edge, or only a value could tell: then who finds it asks again."""
+    try:
+        return is_allowed(world, process, edge)
+    except ValueNeeded:
+        return True
+
+
 def is_allowed(world: "World", process: ProcessInstance, edge: Edge) -> bool:
-    """Whether guards and time allow an edge; a test or time without a value does not, and is told of once."""
+    """Whether guards and time allow an edge; a test or time without a value does not, and is told of once.
+
+    Raises:
+        ValueNeeded: A guard depends on a value that is elsewhere.
+    """
     slots = process.slots
     try:
         for guard in edge.guards:

@@ -1,7 +1,8 @@
 """What could be done at a moment, found by looking at everything: for consoles, and to test that nothing was missed.
 
 A machine never looks at everything. That whoever can do something is tried is the business of its index, queues and
-timers; when it says that there is nothing to do, there must be no possibility here.
+timers; when it says that there is nothing to do, there must be no possibility here. What depends on a value that is
+elsewhere is not possible, until the value is there; neither is what one would do who waits for a value.
 """
 
 from echoic.scripts.graph import NO_MESSAGE, Edge, Kind
@@ -9,6 +10,7 @@ from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.meeting import would_match
 from echoic.scripts.running.offering import is_allowed
 from echoic.scripts.running.world import World
+from echoic.terms import ValueNeeded
 
 __all__ = ["possibilities"]
 
@@ -19,8 +21,15 @@ def possibilities(world: World) -> list[tuple[ProcessInstance, Edge]]:
         (process, edge)
         for process in world.processes.values()
         for edge in process.node.edges
-        if edge.kind is not Kind.REC_MSG and _is_possible(world, process, edge, strict=True)
+        if edge.kind is not Kind.REC_MSG and not process.barred and _is_known_possible(world, process, edge)
     ]
+
+
+def _is_known_possible(world: World, process: ProcessInstance, edge: Edge) -> bool:
+    try:
+        return _is_possible(world, process, edge, strict=True)
+    except ValueNeeded:
+        return False
 
 
 def _is_possible(world: World, process: ProcessInstance, edge: Edge, *, strict: bool) -> bool:
@@ -31,6 +40,7 @@ def _is_possible(world: World, process: ProcessInstance, edge: Edge, *, strict: 
         return world.finding[edge.kind](world, process, edge) is not None
     return any(
         other is not process
+        and not other.barred
         and there.key is not NO_MESSAGE
         and there.kind is not edge.kind
         and would_match(process, edge, other, there)

@@ -4,16 +4,17 @@ An atom about a tool that is lost, or that was never there, is not enabled; only
 """
 
 import re
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
-from echoic.scripts.graph import Bindings, Edge, Kind, Pattern, consistent, match, substitute
+from echoic.scripts.graph import Bindings, Edge, Kind, Pattern, consistent, match_all, substitute
 from echoic.scripts.running.formatting import text_of
+from echoic.scripts.running.holding import tell
 from echoic.scripts.running.inner_atoms import done
 from echoic.scripts.running.instances import ProcessInstance
-from echoic.scripts.running.messages import Dismiss, FromTool, Kill, Start, Tell, ToTool
+from echoic.scripts.running.messages import Dismiss, FromTool, Kill, Start, ToTool
 from echoic.scripts.running.tools import HERE, ToolInstance, ToolState, is_gone
 from echoic.scripts.running.world import World
-from echoic.terms import Term, Value, plain
+from echoic.terms import Reference, Term, Value, ValueNeeded, plain, present, refers, same
 
 __all__ = ["tool_of", "tool_type"]
 
@@ -53,7 +54,7 @@ def tool_type(edge: Edge) -> str | None:
 
 def find_room(world: World, process: ProcessInstance, edge: Edge) -> Term | None:
     """Return the tool that can be started."""
-    value = substitute(edge.arguments[0], process.slots)
+    value = present(substitute(edge.arguments[0], process.slots))
     if not isinstance(value, Term) or value.name not in world.program.tools:
         world.warn("nothing is executed: there is no such tool", edge.span)
         return None
@@ -146,7 +147,7 @@ def do_tell(world: World, process: ProcessInstance, edge: Edge, found: ToolInsta
     elif kind is Kind.SND_TERMINATE:
         found.state = ToolState.TERMINATED
     found.settle()
-    world.effects.append(Tell(found.number, TOLD[kind], values))
+    tell(world, process, found, TOLD[kind], values)
     done(world, process, edge, None)
 
 
@@ -190,7 +191,7 @@ def do_acknowledge(world: World, process: ProcessInstance, edge: Edge, found: tu
     tool, position = found
     event = tool.pending.pop(position)[0]
     more = tuple(substitute(argument, process.slots) for argument in edge.arguments[2:])
-    world.effects.append(Tell(tool.number, ToTool.ACK_EVENT, (event, *more)))
+    tell(world, process, tool, ToTool.ACK_EVENT, (event, *more))
     done(world, process, edge, None)
 
 
@@ -213,11 +214,8 @@ def do_kill(world: World, process: ProcessInstance, edge: Edge, found: ToolInsta
 def _matching(patterns: tuple[Pattern, ...], process: ProcessInstance, values: tuple[Value, ...]) -> Bindings | None:
     """Return what is bound where all patterns match all values."""
     bindings: Bindings = []
-    if len(patterns) != len(values):
+    if len(patterns) != len(values) or not match_all(patterns, process.slots, values, bindings):
         return None
-    for pattern, value in zip(patterns, values, strict=True):
-        if not match(pattern, process.slots, value, bindings):
-            return None
     return bindings if consistent(bindings) else None
 
 
@@ -233,6 +231,41 @@ def _first_matching(
 
 def _begins(event: Value, wanted: Value) -> bool:
     """Whether an event has the name that is wanted, and begins with the arguments that are."""
+    if refers(event) or refers(wanted):
+        return _begins_referring(event, wanted)
     if not isinstance(event, Term) or not isinstance(wanted, Term) or event.name != wanted.name:
         return False
     return event.args[: len(wanted.args)] == wanted.args
+
+
+def _begins_referring(event: Value, wanted: Value) -> bool:
+    """Answer the same question as far as it can be without values: what differs for certain decides first."""
+    for each in (event, wanted):
+        if not isinstance(each, Term | Reference) or (isinstance(each, Reference) and each.kind.type is not Term):
+            return False
+    if getattr(event, "name", None) != getattr(wanted, "name", None):
+        return False
+    if isinstance(wanted, Reference):
+        raise ValueNeeded(wanted)
+    if isinstance(event, Reference):
+        if not isinstance(wanted, Term) or len(wanted.args) > event.count:
+            return False
+        if wanted.args:
+            raise ValueNeeded(event)
+        return True
+    return _begins_alike(cast("Term", event).args, cast("Term", wanted).args)
+
+
+def _begins_alike(values: tuple[Value, ...], wanted: tuple[Value, ...]) -> bool:
+    needed: Reference | None = None
+    if len(wanted) > len(values):
+        return False
+    for one, other in zip(values, wanted, strict=False):
+        try:
+            if not (same(one, other) if refers(one) or refers(other) else one == other):
+                return False
+        except ValueNeeded as error:
+            needed = needed or error.reference
+    if needed is not None:
+        raise ValueNeeded(needed)
+    return True

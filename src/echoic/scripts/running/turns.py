@@ -7,6 +7,10 @@ prefers another (`meeting.py`), something was done. Some can be found before the
 
 An atom with blockers gives them the first chance: that is all there is to `+>` and `<+` for the process itself. In one
 turn nothing is tried twice, however many atoms give way to it.
+
+Finding may need a value that is elsewhere (`ValueNeeded`). Then the turn is over before anything was done, and the
+process has it again when the value is there (`holding.py`). So whatever looks at values is part of finding, and what
+is found is done without asking anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,10 +18,12 @@ from typing import Any, Final, TypeAlias
 
 from echoic.scripts.graph import NO_MESSAGE, Edge, Kind
 from echoic.scripts.running import inner_atoms, tool_atoms
+from echoic.scripts.running.holding import postpone
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.meeting import find_partner, meet
 from echoic.scripts.running.offering import is_allowed, offer
 from echoic.scripts.running.world import Find, World
+from echoic.terms import ValueNeeded
 
 __all__ = ["FINDING", "take_turns"]
 
@@ -26,16 +32,16 @@ Do: TypeAlias = Callable[[World, ProcessInstance, Edge, Any], None]
 _ATOMS: Final[dict[Kind, tuple[Find, Do]]] = {
     Kind.TAU: (inner_atoms.find_always, inner_atoms.do_tau),
     Kind.ASSIGN: (inner_atoms.find_value, inner_atoms.do_assign),
-    Kind.PRINTF: (inner_atoms.find_always, inner_atoms.do_print),
+    Kind.PRINTF: (inner_atoms.find_text, inner_atoms.do_print),
     Kind.READ: (inner_atoms.find_line, inner_atoms.do_read),
     Kind.CREATE: (inner_atoms.find_creation, inner_atoms.do_create),
     Kind.SND_MSG: (find_partner, meet),
     Kind.REC_MSG: (find_partner, meet),
-    Kind.SND_NOTE: (inner_atoms.find_always, inner_atoms.do_send_note),
+    Kind.SND_NOTE: (inner_atoms.find_readers, inner_atoms.do_send_note),
     Kind.REC_NOTE: (inner_atoms.find_received_note, inner_atoms.do_receive_note),
     Kind.NO_NOTE: (inner_atoms.find_no_note, inner_atoms.do_tau),
-    Kind.SUBSCRIBE: (inner_atoms.find_always, inner_atoms.do_subscribe),
-    Kind.UNSUBSCRIBE: (inner_atoms.find_always, inner_atoms.do_unsubscribe),
+    Kind.SUBSCRIBE: (inner_atoms.find_subscription, inner_atoms.do_subscribe),
+    Kind.UNSUBSCRIBE: (inner_atoms.find_unsubscription, inner_atoms.do_unsubscribe),
     Kind.EXECUTE: (tool_atoms.find_room, tool_atoms.do_execute),
     Kind.AWAIT: (tool_atoms.find_awaited, tool_atoms.do_await),
     Kind.REC_CONNECT: (tool_atoms.find_connected, tool_atoms.do_connect),
@@ -52,7 +58,7 @@ _ATOMS: Final[dict[Kind, tuple[Find, Do]]] = {
     Kind.SND_KILL: (tool_atoms.find_killable, tool_atoms.do_kill),
     Kind.GET_PERF_STATS: (tool_atoms.find_addressee, tool_atoms.do_tell),
     Kind.REC_PERF_STATS: (tool_atoms.find_heard, tool_atoms.do_hear),
-    Kind.SHUTDOWN: (inner_atoms.find_always, inner_atoms.do_shutdown),
+    Kind.SHUTDOWN: (inner_atoms.find_result, inner_atoms.do_shutdown),
 }
 FINDING: Final[tuple[Find, ...]] = tuple(_ATOMS[kind][0] for kind in Kind)
 DOING: Final[tuple[Do, ...]] = tuple(_ATOMS[kind][1] for kind in Kind)
@@ -61,18 +67,27 @@ DOING: Final[tuple[Do, ...]] = tuple(_ATOMS[kind][1] for kind in Kind)
 def take_turns(world: World, turns_max: int) -> None:
     """Let processes have their turns, until this many have or nobody wants one."""
     queue = world.queue
+    draws = world.awaited.draws
     limit = world.turns + turns_max
     while queue and world.turns < limit and not world.halted:
         process = queue.popleft()
         process.queued = False
-        if process.ended:
+        if process.barred:
+            world.turns += not process.ended  # a turn that is missed is one: the log counts it
             continue
         world.turns += 1
         if process.offers:
             process.withdraw()
         edges = process.node.edges
-        if not (_attempt(world, process, edges[0], None) if len(edges) == 1 else _attempt_any(world, process, edges)):
-            _wait(world, process, edges)
+        if draws is not None:
+            draws.begin(process)
+        try:
+            if not (
+                _attempt(world, process, edges[0], None) if len(edges) == 1 else _attempt_any(world, process, edges)
+            ):
+                _wait(world, process, edges)
+        except ValueNeeded as needed:
+            postpone(world, process, needed.reference)
 
 
 def _attempt(world: World, process: ProcessInstance, edge: Edge, tried: set[Edge] | None) -> bool:

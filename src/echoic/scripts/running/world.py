@@ -1,7 +1,8 @@
 """The world of a machine: everything that its parts share and change.
 
 Parts are modules of functions that take the world: `meeting.py` for messages, `inner_atoms.py` for what a process
-does alone, `tool_atoms.py` for tools, `turns.py` for whose turn it is. `Machine` is what others see of it.
+does alone, `tool_atoms.py` for tools, `turns.py` for whose turn it is, `holding.py` for who waits for values. `Machine`
+is what others see of it.
 """
 
 from collections import deque
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, cast
 
 from echoic.scripts.graph import Edge, Program, shown
+from echoic.scripts.running.awaited import Awaited
 from echoic.scripts.running.instances import ProcessInstance
 from echoic.scripts.running.limits import MachineLimits
 from echoic.scripts.running.lines import Lines
@@ -19,7 +21,7 @@ from echoic.scripts.running.offers import Offers
 from echoic.scripts.running.timers import Timers, activate
 from echoic.scripts.running.tools import Tools
 from echoic.scripts.syntax.tree import Span
-from echoic.terms import Term, Value
+from echoic.terms import Term, Value, references_in, refers, to_placeholder, with_values
 
 __all__ = ["Chance", "Find", "World", "creation_of"]
 
@@ -35,7 +37,11 @@ Find: TypeAlias = Callable[["World", ProcessInstance, Edge], object]
 
 
 class World:
-    """What the parts of a machine share."""
+    """What the parts of a machine share.
+
+    It has no more than thirty attributes: that many Python 3.11 finds without looking into a dictionary, and a
+    handshake looks at most of them.
+    """
 
     def __init__(
         self, program: Program, chance: Chance, now_ns: int, epoch_ns: int, limits: MachineLimits, traced: bool
@@ -67,6 +73,7 @@ class World:
         self.created = 0
         self.offered = 0  # how often somebody began to wait: the number under which he does
         self.finding: Sequence[Find] = ()  # for each kind of edge, what finds whether it can be done
+        self.awaited = Awaited()
         self._warned: set[object] = set()
 
     def local_ns(self) -> int:
@@ -102,9 +109,16 @@ class World:
 
     def appear(self, process: ProcessInstance) -> None:
         """Let a process that has come to its state, or whose time has come, be found, if it may be before its turn."""
-        if process.node.choosing or (self.biased and process.node.talking):
+        if (process.node.choosing or (self.biased and process.node.talking)) and not process.barred:
             process.withdraw()
             offer_messages(self, process)
+
+    def arrive(self, process: ProcessInstance) -> None:
+        """Let a process that has come to its state be found, and those try again who were refused for its sake."""
+        if process.node.choosing or self.biased:
+            self.appear(process)
+            if self.refused:
+                self.retry()
 
     def create(self, name: str, arguments: tuple[Value, ...]) -> ProcessInstance:
         """Return a process that runs from now on."""
@@ -129,8 +143,10 @@ class World:
 
     def end(self, process: ProcessInstance) -> None:
         """Remove a process that can do nothing any more."""
-        process.ended = True
+        process.ended = process.barred = True
         process.withdraw()
+        if not self.traced:
+            _empty(process)
         self.timers.forget(process)
         self.subscribers.forget(process)
         del self.processes[process.number]
@@ -167,15 +183,14 @@ class World:
         if target.timed or process.activations is not None:
             activate(process, edge, target, self.now_ns)
         if not edges:
-            self.end(process)
+            if not process.barred:  # else it is held, and ends then
+                self.end(process)
             return
         if not process.queued:
             process.queued = True
             self.queue.append(process)
         if target.choosing or self.biased:
-            self.appear(process)
-            if self.refused:
-                self.retry()
+            self.arrive(process)
 
     def drop(self, process: ProcessInstance, edge: Edge) -> None:
         """Forget the variables whose scope an edge has left."""
@@ -194,6 +209,11 @@ class World:
         """Tell of a step that was done; to be called before variables are dropped."""
         if arguments is None:
             arguments = tuple(shown(argument, process.slots) for argument in edge.arguments)
+        if self.awaited.referring:
+            arguments = tuple(map(_told, arguments))
+        for each in (process, partner):
+            if each is not None and each.ended:
+                _empty(each)
         self.effects.append(
             Step(
                 self.steps,
@@ -207,6 +227,18 @@ class World:
                 self.now_ns,
             )
         )
+
+
+def _empty(process: ProcessInstance) -> None:
+    """Forget the values of a process that has ended: a timer that comes too late may keep it for a while."""
+    process.slots = [None] * len(process.slots)
+
+
+def _told(value: Value) -> Value:
+    """Return a value as a step tells of it: a reference that is kept by nobody else is not kept for this."""
+    if not refers(value):
+        return value
+    return with_values(value, {reference: to_placeholder(reference) for reference in references_in(value)})
 
 
 def creation_of(name: str, arguments: tuple[Value, ...]) -> Value:
