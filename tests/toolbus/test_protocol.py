@@ -18,6 +18,9 @@ from echoic.errors import (
 from echoic.terms import UNDEFINED, Term, TermList
 from echoic.toolbus.greeting import BusGreeting, ToolGreeting
 from echoic.toolbus.protocol import (
+    LAST,
+    REFERRING,
+    WITH_VALUE,
     Hello,
     Message,
     MessageKind,
@@ -41,9 +44,13 @@ values = st.recursive(
     ),
     max_leaves=10,
 )
-messages = st.builds(
-    Message, st.sampled_from(MessageKind), st.integers(0, 2**32 - 1), st.lists(values, max_size=4).map(tuple)
+transactions = st.integers(0, 2**32 - 1)
+kinds = st.sampled_from([kind for kind in MessageKind if kind is not MessageKind.CHUNK])
+said = st.builds(Message, kinds, transactions, st.lists(values, max_size=4).map(tuple))
+chunks = st.builds(
+    Message, st.just(MessageKind.CHUNK), transactions, st.just(()), st.sampled_from([0, LAST]), st.binary(max_size=40)
 )
+messages = said | chunks
 
 
 @given(st.lists(messages, max_size=5), st.lists(st.integers(1, 50)), st.booleans())
@@ -87,7 +94,7 @@ def test_no_payload_does_more_than_be_refused(payload: bytes) -> None:
 
 
 def test_kinds_of_a_later_version_are_skipped() -> None:
-    assert decode_message(bytes([48, 0, 0, 0, 0, 0, 0, 0])) is None
+    assert decode_message(bytes([63, 0, 0, 0, 0, 0, 0, 0])) is None
 
 
 @pytest.mark.parametrize(
@@ -96,6 +103,25 @@ def test_kinds_of_a_later_version_are_skipped() -> None:
 def test_what_is_no_message_is_refused(payload: bytes) -> None:
     with pytest.raises((MalformedFrameError, MalformedTermError)):
         decode_message(payload)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        (MessageKind.VALUE, REFERRING),
+        (MessageKind.EVAL, REFERRING),
+        (MessageKind.TERMINATE, REFERRING),
+        (MessageKind.PUT, WITH_VALUE),
+    ],
+)
+def test_a_message_has_the_flags_of_its_kind_and_no_others(kind: MessageKind, flags: int) -> None:
+    for tried in range(8):
+        payload = b"".join(encode_message(Message(kind, 7, (1,), tried)))[16:28]
+        if tried in (0, flags):
+            assert decode_message(payload) == Message(kind, 7, (1,), tried)
+        else:
+            with pytest.raises(MalformedFrameError, match=f"flags {tried}"):
+                decode_message(payload)
 
 
 def test_a_message_that_is_too_long_for_its_receiver_is_not_sent() -> None:

@@ -23,20 +23,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from echoic.errors import ClosedError, EchoicError, InsecureError, LocalError, RefusedError, UnreachableError
-from echoic.links import Identity, is_loopback, parse_address
+from echoic.errors import ClosedError, EchoicError, LocalError, RefusedError, UnreachableError
+from echoic.links import Identity
 from echoic.scripts.checking import require
 from echoic.scripts.graph import Program
-from echoic.scripts.running import Machine, MachineLimits, MachineState, RunLog, digest_of
-from echoic.scripts.running.messages import (
-    FromTool,
-    Input,
-    LineRead,
-    Lost,
-    Said,
-    Step,
-    ToTool,
-)
+from echoic.scripts.running import Machine, MachineLimits, MachineState
+from echoic.scripts.running.messages import FromTool, Input, LineRead, Lost, Said, Step, ToTool
 from echoic.scripts.syntax.tree import Script
 from echoic.terms import UNDEFINED, TermList, Value, value_of
 from echoic.toolbus.admission import Admission
@@ -45,14 +37,21 @@ from echoic.toolbus.direct import DirectLine
 from echoic.toolbus.interfaces import Interfaces
 from echoic.toolbus.keyboard import Keyboard, read_standard_input
 from echoic.toolbus.launcher import Launcher
+from echoic.toolbus.leases import Leases
 from echoic.toolbus.limits import DEFAULT_LIMITS, BusLimits
 from echoic.toolbus.line import Line
 from echoic.toolbus.loop import BusLoop
-from echoic.toolbus.options import DEFAULT_MACHINE_LIMITS, BusOptions, BusStatistics, ToolStatistics
+from echoic.toolbus.options import (
+    DEFAULT_MACHINE_LIMITS,
+    BusOptions,
+    BusStatistics,
+    ReferenceState,
+    ToolStatistics,
+)
 from echoic.toolbus.performing import Performer
 from echoic.toolbus.protocol import NO_INSTANCE, Hello
 from echoic.toolbus.reception import Reception
-from echoic.toolbus.run_file import RunFile
+from echoic.toolbus.run_file import begin_run
 from echoic.toolbus.script_source import NO_DEFINES, executed_tools, load_script
 from echoic.toolbus.starting import Starter
 from echoic.toolbus.stub import Answers, Stub
@@ -90,7 +89,7 @@ class Bus:
         self.name: Final = self.options.name
         self.seed: Final = secrets.randbits(SEED_BITS) if self.options.seed is None else self.options.seed
         """With it and the same inputs a run is the same again."""
-        self._check_listen()
+        self.options.check()
         limits = self.options.limits
         require(script)
         interfaces = Interfaces(script)
@@ -103,7 +102,7 @@ class Bus:
         self._executed = executed_tools(script)
         clock = clock_of(self.options.clock)
         now_ns = clock.now_ns()
-        self._log = self._begin_log(now_ns, clock.epoch_ns)
+        self._log = begin_run(self.options, script, self.seed, now_ns, clock.epoch_ns)
         machine = Machine(
             Program(script),
             chance=random.Random(self.seed),  # noqa: S311 - it guards nothing, and must be the same again
@@ -113,16 +112,24 @@ class Bus:
             traced=self.options.traced or self.options.hub is not None,
             log=self._log,
         )
-        self._loop = BusLoop(machine, clock, limits.heard_max, self._late, self._is_busy)
+        self._loop = BusLoop(machine, clock, limits.heard_max, self._late, self._is_busy, self.options.values())
         self._launcher = Launcher(limits, self.lost_start, identity=self.options.identity, output=self.options.output)
         self._keyboard = Keyboard(self.options.read_line, lambda line: self._loop.feed(LineRead(line)))
+        self._leases = Leases(self.options.lease_seconds)
         self._starter = Starter(script, self._launcher, self, self.lost_start)
         self.admission: Final = Admission(
             interfaces.terms, interfaces.difference, self._launcher, self._has_room, self.lost_start
         )
         try:
             self._reception = Reception(
-                self.options.listen, self.options.identity, limits, self.admission.admit, self, self._refused
+                self.options.listen,
+                self.options.identity,
+                limits,
+                self.admission.admit,
+                self,
+                self._refused,
+                self._loop.custody,
+                self._leases,
             )
         except EchoicError:
             self._close_log()
@@ -156,6 +163,9 @@ class Bus:
         traced: bool = False,
         hub: "Hub | None" = None,
         log: str | Path | None = None,
+        threshold_bytes: float | None = None,
+        lease_seconds: float = 0.0,
+        promote: bool = True,
     ) -> Self:
         """Return a bus for a script.
 
@@ -171,17 +181,18 @@ class Bus:
             insecure: Accept that strangers can connect, instead.
             limits: On messages, queues and waiting.
             machine_limits: On processes, notes and events.
-            output: Takes what `printf` and tools print; standard output by default.
-            read_line: Returns a line for `read`, given a prompt; from standard input by default.
-            traced: Tell of every step, to the hooks of `on_step`.
+            output: Takes what `printf` and tools print, instead of standard output.
+            read_line: Returns a line for `read`, given a prompt, instead of standard input.
+            traced: Tell every step to the hooks of `on_step`.
             hub: Where channels are that the script names; steps are told on a channel there.
             log: A file for what it takes to repeat the run (`replay_run`).
+            threshold_bytes: From which size on values go by reference (`ValueOptions`); measured without it.
+            lease_seconds: How long a tool that was cut off may stay away and go on where it was.
+            promote: Whether the bus keeps values of a tool that leaves in order, while they are referred to.
 
         Raises:
             ScriptError: The script is not in order; the message shows where.
-            AddressError: `listen` is not an address.
-            InsecureError: It can be reached from other machines, without TLS.
-            UnreachableError: It cannot be listened at.
+            AddressError, InsecureError, UnreachableError: It cannot listen there, as `Bus` says.
         """
         options = BusOptions(
             name=name,
@@ -197,6 +208,9 @@ class Bus:
             traced=traced,
             hub=hub,
             log=log,
+            threshold_bytes=threshold_bytes,
+            lease_seconds=lease_seconds,
+            promote=promote,
         )
         return cls(load_script(source, defines=defines, include=include), options)
 
@@ -279,6 +293,11 @@ class Bus:
         if self._running:
             self._loop.join(self.options.limits.grace_seconds + CLOSE_SECONDS)
         self._wind_up()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a tool has something to answer, or values are on their way to somebody."""
+        return self._loop.busy
 
     @property
     def halted(self) -> bool:
@@ -385,8 +404,13 @@ class Bus:
         self._performer.hooks.append(hook)
 
     def on_word(self, hook: OnWord | None) -> None:
-        """Call a function for every word between the bus and its tools, for recordings."""
+        """Call a function for every word between the bus and its tools, for recordings.
+
+        Tools that come in meanwhile say their values to the bus, whatever their size: a word with a reference in it
+        would be worth nothing in a recording.
+        """
         self._loop.switchboard.on_word = hook
+        self._loop.custody.enabled = hook is None
 
     def warnings(self) -> tuple[str, ...]:
         """Return the last things that were not as they should be."""
@@ -409,7 +433,19 @@ class Bus:
             tuple(self._launcher.running()),
             self._loop.unheard,
             self._warned,
+            self._loop.custody.references,
+            self._loop.custody.statistics().fetched,
         )
+
+    def references(self) -> tuple[ReferenceState, ...]:
+        """Return the values that are with tools and that the script refers to."""
+        loop = self._loop
+        with loop.lock:
+            holders = loop.machine.holders()
+            names = {
+                each.number: f"{each.line.name}({each.number})" for each in loop.switchboard.conversations.values()
+            }
+        return loop.custody.states(holders, names)
 
     def state(self) -> MachineState:
         """Return all processes and tools as they are, for a console."""
@@ -440,6 +476,20 @@ class Bus:
             reason = f"{reason}, {fate}" if fate else reason
         self._loop.gone(line, reason)
 
+    def leaving(self, line: Line, act: Callable[[], None]) -> None:
+        """Learn that a tool has said its last word."""
+        self._loop.leaving(line, act)
+
+    def cut_off(self, line: Line) -> None:
+        """Learn that the connection of a tool broke, which may come back; if its program has failed it is run again."""
+        instance = self._loop.instance_of(line)
+        if instance is not None:
+            self._launcher.restart(instance)
+
+    def returned(self, line: Line) -> None:
+        """Learn that a tool that was cut off was started again."""
+        self._loop.returned(line)
+
     def lost_start(self, tool: int, reason: str) -> None:
         """Learn that a tool that was started will not come."""
         self._starter.settled(tool)
@@ -462,15 +512,6 @@ class Bus:
     ) -> None:
         self.close()
 
-    def _check_listen(self) -> None:
-        options = self.options
-        host, _ = parse_address(options.listen)
-        if not is_loopback(host) and options.identity is None and not options.insecure:
-            raise InsecureError(
-                f"{options.listen} can be reached from other machines: pass identity=..., or insecure=True if that is "
-                "meant"
-            )
-
     def _bind_channels(self) -> "ChannelBinding | None":
         hub = self.options.hub
         if hub is None:
@@ -480,13 +521,6 @@ class Bus:
         binding = ChannelBinding(hub, self.name, self.script, self, virtual=self.options.clock == "virtual")
         self._starter.make_line = binding.make_line
         return binding
-
-    def _begin_log(self, now_ns: int, epoch_ns: int) -> RunFile | None:
-        path = self.options.log
-        if path is None:
-            return None
-        limits = self.options.machine_limits
-        return RunFile(path, RunLog(digest_of(self.script), self.seed, now_ns, epoch_ns, limits=limits))
 
     def _close_log(self) -> None:
         if self._log is not None:
@@ -521,7 +555,9 @@ class Bus:
         if not self.halted and self._failure is None and self._running:
             self._failure = ClosedError(f"bus `{self.name}` was closed")
         self._reception.close()
+        self._leases.close()
         self._keyboard.close()
+        self._loop.settle()
         with self._loop.lock:
             conversations = list(self._loop.switchboard.conversations.values())
         for each in conversations:
@@ -535,12 +571,13 @@ class Bus:
         self._launcher.close()
         if self._channels is not None:
             self._channels.close()
+        self._loop.custody.close()
         self._close_log()
         self._ended.set()
 
     def _is_busy(self) -> bool:
         """Whether somebody is at work who will be heard."""
-        return self._loop.switchboard.busy or self._starter.waiting or self._keyboard.asked
+        return self._loop.busy or self._starter.waiting or self._keyboard.asked
 
     def _has_room(self) -> bool:
         return len(self._loop.switchboard.conversations) < self.options.limits.tools_max

@@ -1,7 +1,7 @@
 """Greetings: how a tool and a bus meet, step by step. This module is pure.
 
     BusGreeting      HELLO? -> admit -> INTERFACE! -> ACCEPT? -> done        then the machine numbers it: WELCOME!
-    ToolGreeting     HELLO! -> INTERFACE? -> ACCEPT! -> WELCOME? -> done
+    ToolGreeting     HELLO! -> INTERFACE? -> ACCEPT! -> (REG?) WELCOME? -> done
 
 Whatever else comes ends the greeting: the one who noticed says REFUSE with the reason, and closes.
 """
@@ -21,6 +21,7 @@ from echoic.toolbus.protocol import (
     encode_interface,
     text_of,
 )
+from echoic.toolbus.references.words import Registration, decode_registration
 
 __all__ = ["BusGreeting", "ToolGreeting", "refusal"]
 
@@ -84,6 +85,8 @@ class ToolGreeting:
         self.interface: Value = UNDEFINED
         self.number = 0
         self.message_bytes_max = MESSAGE_BYTES_MAX
+        self.registration: Registration | None = None
+        """What it is in the exchange of large values, if the bus knows of that."""
         self.done = False
         self._judge = judge
         self._accepted = False
@@ -106,6 +109,9 @@ class ToolGreeting:
             reason = self._judge(self.interface)
             return [refusal(reason)] if reason else [Message(MessageKind.ACCEPT)]
         match message:
+            case Message(kind=MessageKind.REG):
+                self.registration = decode_registration(message)
+                return []
             case Message(kind=MessageKind.WELCOME, values=(int(number), *_)):
                 self.number, self.done = number, True
                 return []

@@ -45,6 +45,7 @@ LINE_CHARACTERS_MAX: Final = 65_536
 LAST_LINES: Final = 5
 EXIT_SECONDS: Final = 0.5
 POLL_SECONDS: Final = 0.02
+RESTARTS_MAX: Final = 3
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not listened at
 log: Final = logging.getLogger("echoic.toolbus")
 
@@ -57,7 +58,10 @@ class Launched:
     def __init__(self, start: Start, token: str) -> None:
         self.name: Final = start.name
         self.number: Final = start.tool
-        self.token: Final = token
+        self.token = token
+        self.again: Callable[[], None] | None = None
+        """Runs the command once more."""
+        self.restarts = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.connected = False
         self.forgotten = False
@@ -121,12 +125,34 @@ class Launcher:
             if self._closed:
                 return
             self._launched[start.tool] = launched
-        threading.Thread(
+        launched.again = lambda: threading.Thread(
             target=self._launch,
             args=(start, launched, address, folder),
             name=f"echoic-bus-launch-{start.name}",
             daemon=True,
         ).start()
+        launched.again()
+
+    def restart(self, tool: int) -> bool:
+        """Run the command of a tool again whose process has failed; return whether it was. Waits a little for that.
+
+        Only so often: a tool that fails whenever it is asked something would be started for ever.
+        """
+        fate = self.fate(tool)
+        with self._lock:
+            launched = self._launched.get(tool)
+            process = None if launched is None else launched.process
+            if launched is None or process is None or not fate or process.returncode == 0 or self._closed:
+                return False
+            if launched.restarts >= RESTARTS_MAX or launched.again is None:
+                return False
+            launched.restarts += 1
+            launched.connected = False
+            launched.token = secrets.token_urlsafe(TOKEN_BYTES)
+            launched.process = None
+        log.warning("tool `%s(%s)` is started again: %s", launched.name, tool, fate)
+        launched.again()
+        return True
 
     def check(self, name: str, instance: int, token: str) -> None:
         """Learn that a tool has come that says it was started.

@@ -9,6 +9,7 @@
 A line never waits: what it is told it hands on, and what its tool says it gives to the bus (`Audience`).
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from echoic.scripts.running.messages import FromTool, ToTool
@@ -48,3 +49,12 @@ class Audience(Protocol):
 
     def gone(self, line: Line, reason: str) -> None:
         """Learn that a tool is gone; the first reason counts."""
+
+    def leaving(self, line: Line, act: Callable[[], None]) -> None:
+        """Learn that a tool has said its last word; `act` lets it go, once its values are not needed any more."""
+
+    def cut_off(self, line: Line) -> None:
+        """Learn that the connection of a tool broke, which may come back."""
+
+    def returned(self, line: Line) -> None:
+        """Learn that a tool that was cut off was started again: it has forgotten everything, and has no number yet."""

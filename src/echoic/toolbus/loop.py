@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from echoic.scripts.running.machine import Machine
-from echoic.scripts.running.messages import Effect, FromTool, Input
+from echoic.scripts.running.messages import Effect, Fetched, FromTool, Input
 from echoic.terms import Value
 from echoic.toolbus.clock import Clock
+from echoic.toolbus.custody import Custody
+from echoic.toolbus.delivery import Delivery
 from echoic.toolbus.line import Line
+from echoic.toolbus.options import ValueOptions
 from echoic.toolbus.switchboard import Conversation, Switchboard
 
 __all__ = ["BusLoop"]
@@ -59,7 +62,22 @@ class Gone:
     reason: str
 
 
-Item = Arrived | Heard | Gone | Input
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A tool that was cut off was started again."""
+
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A tool has said its last word."""
+
+    line: Line
+    act: Callable[[], None]
+
+
+Item = Arrived | Heard | Gone | Returned | Leaving | Input
 OnInput = Callable[[Input, int], None]
 
 
@@ -73,6 +91,7 @@ class BusLoop:
         heard_max: int,
         on_late: Callable[[Conversation, str], None],
         busy: Callable[[], bool],
+        values: ValueOptions,
     ) -> None:
         """Begin; nothing runs before `turn` or `start`.
 
@@ -82,11 +101,15 @@ class BusLoop:
             heard_max: How much of one tool may be unheard.
             on_late: Called when a tool answers what nobody waits for.
             busy: Whether somebody is at work who will be heard: a virtual clock stands still meanwhile.
+            values: How large values get to who needs them.
         """
         self.lock: Final = threading.RLock()
         """Held while the machine is used."""
         self.machine: Final = machine
-        self.switchboard: Final = Switchboard(machine, on_late)
+        self.custody: Final = Custody(self.feed, self.wake, values)
+        self.delivery: Final = Delivery(self.custody, self.feed, self.wake)
+        self.switchboard: Final = Switchboard(machine, on_late, self.custody, self.delivery)
+        self.switchboard.on_closed = self.forget
         self.perform: Callable[[Effect], None] = _ignore
         """Does what the machine says."""
         self.started = False
@@ -124,17 +147,28 @@ class BusLoop:
         self._instances.pop(line, None)
         self._inbox.put(Gone(line, reason))
 
+    def leaving(self, line: Line, act: Callable[[], None]) -> None:
+        """Learn that a tool has said its last word, and how to let it go."""
+        self._inbox.put(Leaving(line, act))
+
+    def returned(self, line: Line) -> None:
+        """Learn that a tool that was cut off was started again."""
+        self._inbox.put(Returned(line))
+
     def feed(self, input: Input) -> None:  # noqa: A002 - it is one
         """Give the machine an input that is of no line; waits while very many wait already."""
         while self._inbox.qsize() > FED_MAX and not self.is_here and not self._closing:
             time.sleep(FED_SECONDS)
         self._inbox.put(input)
 
-    def forget(self, line: Line | None) -> None:
+    def wake(self) -> None:
+        """Let the loop take a turn; at any moment and in any thread, also that of the garbage collector."""
+        self._inbox.put(None)
+
+    def forget(self, line: Line) -> None:
         """Keep nothing about a line that is closed."""
-        if line is not None:
-            self._rooms.pop(line, None)
-            self._instances.pop(line, None)
+        self._rooms.pop(line, None)
+        self._instances.pop(line, None)
 
     def instance_of(self, line: Line) -> int | None:
         """Return what the launcher gave a tool, None where it was not started, or is gone."""
@@ -173,6 +207,8 @@ class BusLoop:
                 self.switchboard.gone(gone.line, gone.reason, now_ns)
             effects = self.machine.take_effects()
         self._do(effects)
+        self.delivery.turn()
+        self.custody.turn()
         return more and not self.machine.halted
 
     def run(self, name: str, done: Callable[[BaseException | None], None]) -> None:
@@ -214,6 +250,15 @@ class BusLoop:
                 self._take(item, self._clock.now_ns())
         return True
 
+    @property
+    def busy(self) -> bool:
+        """Whether a tool has something to answer, or values are on their way."""
+        return self.switchboard.busy or self.custody.busy or self.delivery.busy
+
+    def settle(self) -> None:
+        """Wait until everybody has what is on its way to him, after the last turn; not for long."""
+        self.custody.settle(self.delivery.turn)
+
     def stop(self) -> None:
         """End the thread."""
         self._closing = True
@@ -240,6 +285,8 @@ class BusLoop:
     def _hear_all(self, now_ns: int) -> None:
         inbox = self._inbox
         for _ in range(inbox.qsize()):
+            if self._closing:
+                return
             item = inbox.get()
             if item is not None:
                 self._take(item, now_ns)
@@ -257,12 +304,20 @@ class BusLoop:
                     room.release()
             case Gone():
                 self._departed.append(item)
+            case Leaving(line, act):
+                self.switchboard.leaving(line, act)
+            case Returned(line):
+                self.switchboard.returned(line, now_ns)
+            case Fetched():
+                self.switchboard.fetched(item, now_ns)
             case _:
                 self.machine.receive(item, now_ns)
 
     def _do(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            self.perform(effect)
+        """Do what the machine says; the list is empty then, so that nothing is referred to by what is done."""
+        effects.reverse()
+        while effects:
+            self.perform(effects.pop())
 
 
 def _ignore(effect: Effect) -> None:

@@ -18,6 +18,7 @@ from echoic.errors import EchoicError, EncodeError, InsecureError, MalformedTerm
 from echoic.links import Connection, is_loopback, parse_address
 from echoic.scripts.running.messages import FromTool, ToTool
 from echoic.terms import Term, Value
+from echoic.toolbus.doorkeeper import Doorkeeper
 from echoic.toolbus.limits import BusLimits
 from echoic.toolbus.line import Audience
 from echoic.toolbus.ng_protocol import (
@@ -30,7 +31,6 @@ from echoic.toolbus.ng_protocol import (
 )
 from echoic.toolbus.outgoing import Outgoing
 from echoic.toolbus.protocol import HELLO_BYTES_MAX, NO_INSTANCE
-from echoic.toolbus.reception import Doorkeeper
 
 if TYPE_CHECKING:
     from echoic.toolbus.bus import Bus

@@ -9,6 +9,7 @@ from echoic.scripts.running.messages import (
     AskLine,
     Dismiss,
     Effect,
+    Fetch,
     Halted,
     Kill,
     Print,
@@ -58,22 +59,27 @@ class Performer:
                 self.output(text)
             case Start():
                 self._starter.start(effect)
+            case Fetch(reference):
+                self._loop.custody.fetch_for_machine(reference)
             case Dismiss(tool):
-                self._loop.forget(self._loop.switchboard.dismiss(effect))
+                self._loop.switchboard.dismiss(effect)
                 self._launcher.forget(tool)
             case Kill(tool):
                 self._launcher.kill(tool)
             case AskLine(prompt):
                 self._keyboard.ask(prompt)
             case Announce(value):
-                if self.channels is not None:
-                    self.channels.announce(value)
+                self._announce(value)
             case Warned(text):
                 self._warn(text)
             case Halted(value):
                 self.value = value
             case _:
                 assert_never(effect)
+
+    def _announce(self, value: "Value") -> None:
+        if self.channels is not None:
+            self._loop.delivery.resolve(value, self.channels.announce)
 
     def _tell_step(self, step: Step) -> None:
         for hook in self.hooks:

@@ -4,7 +4,7 @@ A connection carries the frames of `echoic.wire` with the kind TOOL, and each fr
 
     0      1       2           4             8
     | kind | flags | 0 (u16)   | transaction | one list of values in SAF, or nothing where there are none
-      u8     u8 = 0              u32
+      u8     u8                  u32           (CHUNK: bytes as they are)
 
     tool                                                           bus
       HELLO [echoic-tool(1,1), name, instance, token, [features], offer]  --->
@@ -24,8 +24,18 @@ before memory is set aside, checksums where bytes leave the machine in the clear
 enough for a tool in C (`examples/toolbus`). SAF rather than the text of terms, since it needs no escaping, writes a
 shared term once, and is read without a parser.
 
-Room is left for values that are moved by reference: the kinds 48 to 63 and the flags are not used, and a receiver skips
-the kinds that it does not know. `docs/reference/tool-protocol.md` is the same for who writes a tool.
+Values that are moved by reference have kinds of their own, 48 to 57, which `references/words.py` tells, and flags:
+
+    REFERRING   1  a message of the conversation: `<reference(K)>` in its values stands for the K-th PUT since the last
+                   message with this flag, counted from 0; a placeholder of that form that is meant as such is put
+                   into another, `<reference(<reference(0)>)>`
+    LAST        2  CHUNK: no more follow
+    WITH_VALUE  4  PUT: its value follows, in CHUNKs of the same transaction
+
+A kind has the flags that make sense for it, and a message with another is refused. A receiver skips the kinds that it
+does not know; flags are sent to those only who said that they understand references. A tool whose connection broke
+says with `resume(number,epoch,heard)` in its HELLO that it comes back, and how much it has heard (`sessions.py`).
+`docs/reference/tool-protocol.md` is the same for who writes a tool.
 """
 
 import enum
@@ -42,14 +52,19 @@ from echoic.wire.frames import Buffer, Frame, FrameKind, encode_frame
 __all__ = [
     "FROM_TOOL",
     "HELLO_BYTES_MAX",
+    "LAST",
     "MESSAGE_BYTES_MAX",
     "NO_INSTANCE",
+    "REFERENCES",
+    "REFERRING",
     "TO_TOOL",
     "VERSION",
     "VERSION_MIN",
+    "WITH_VALUE",
     "Hello",
     "Message",
     "MessageKind",
+    "Resumption",
     "decode_hello",
     "decode_interface",
     "decode_message",
@@ -71,6 +86,12 @@ REASON_CHARACTERS_MAX: Final = 16 * 1024
 FEATURES_MAX: Final = 64
 NO_INSTANCE: Final = -1
 GREETING: Final = "echoic-tool"
+RESUME: Final = "resume"
+REFERENCES: Final = "references"
+"""The feature of a tool that takes and gives large values by reference."""
+REFERRING: Final = 1
+LAST: Final = 2
+WITH_VALUE: Final = 4
 
 
 class MessageKind(enum.IntEnum):
@@ -99,8 +120,26 @@ class MessageKind(enum.IntEnum):
     TERMINATE = 37
     GET_STATISTICS = 38
 
+    REG = 48
+    PUT = 49
+    GET = 50
+    ACK = 51
+    FIN = 52
+    END = 53
+    CHUNK = 54
+    """A part of a value, as bytes."""
+    MORE = 55
+    NAK = 56
+    SEEN = 57
+
 
 KINDS: Final = {int(kind): kind for kind in MessageKind}
+FLAGS: Final = {
+    **{kind: REFERRING for kind in MessageKind if MessageKind.VALUE <= kind < MessageKind.REG},
+    MessageKind.PUT: WITH_VALUE,
+    MessageKind.CHUNK: LAST,
+}
+"""The flags that a message of a kind may have."""
 
 FROM_TOOL: Final = {
     MessageKind.VALUE: FromTool.VALUE,
@@ -131,6 +170,19 @@ class Message:
     kind: MessageKind
     transaction: int = 0
     values: tuple[Value, ...] = ()
+    flags: int = 0
+    body: Buffer = b""
+    """What a CHUNK has in the place of values; a view of what was received, so whoever keeps it copies it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """That a tool comes back whose connection broke (`sessions.py`)."""
+
+    number: int
+    epoch: int
+    heard: int
+    """How many messages of the bus it has heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +199,7 @@ class Hello:
     """Its interface, `signature([..],[..],[..])`; `undefined` where it does not say, and judges for itself."""
     version_min: int = VERSION_MIN
     version_max: int = VERSION
+    resumption: Resumption | None = None
 
 
 def encode_message(
@@ -157,8 +210,10 @@ def encode_message(
     Raises:
         EncodeError: The message is longer than its receiver accepts.
     """
-    payload: list[Buffer] = [HEAD.pack(message.kind, 0, 0, message.transaction)]
-    if message.values:
+    payload: list[Buffer] = [HEAD.pack(message.kind, message.flags, 0, message.transaction)]
+    if message.kind is MessageKind.CHUNK:
+        payload.append(message.body)
+    elif message.values:
         payload.append(encode_saf(TermList(*message.values)))
     return encode_frame(FrameKind.TOOL, payload, checked=checked, payload_bytes_max=message_bytes_max)
 
@@ -190,20 +245,31 @@ def decode_message(payload: Buffer) -> Message | None:
     kind = KINDS.get(number)
     if kind is None:
         return None
-    if flags or reserved:
-        raise MalformedFrameError(f"a message has flags {flags} and {reserved} in its reserved bytes, expected 0 and 0")
+    allowed = FLAGS.get(kind, 0)
+    if flags & ~allowed or reserved:
+        raise MalformedFrameError(
+            f"a message of the kind {kind.name} has flags {flags} and {reserved} in its reserved bytes, expected "
+            f"{allowed} at most and 0"
+        )
+    if kind is MessageKind.CHUNK:
+        return Message(kind, transaction, (), flags, memoryview(payload)[HEAD.size :])
     if len(payload) == HEAD.size:
+        if flags:
+            raise MalformedFrameError(f"a message of the kind {kind.name} has flags {flags} and no values")
         return Message(kind, transaction)
     values = decode_saf(bytes(payload[HEAD.size :]))
     if not isinstance(values, TermList):
         raise MalformedFrameError(f"a message of the kind {kind.name} has a term where a list of values is expected")
-    return Message(kind, transaction, values.elements)
+    return Message(kind, transaction, values.elements, flags)
 
 
 def encode_hello(hello: Hello) -> Message:
     """Return the first message of a tool."""
     versions = Term(GREETING, hello.version_min, hello.version_max)
     values = (versions, hello.name, hello.instance, hello.token, TermList(*hello.features), hello.offer)
+    back = hello.resumption
+    if back is not None:
+        return Message(MessageKind.HELLO, 0, (*values, Term(RESUME, back.number, back.epoch, back.heard)))
     return Message(MessageKind.HELLO, 0, values)
 
 
@@ -224,7 +290,7 @@ def decode_hello(message: Message) -> Hello:
             str(token),
             TermList() as features,
             offer,
-            *_,  # of a later version
+            *more,  # that it comes back, or what is of a later version
         ):
             pass
         case _:
@@ -240,7 +306,15 @@ def decode_hello(message: Message) -> Hello:
             f"a HELLO has a name of {len(name)} characters, a token of {len(token)} and {len(features)} features, "
             f"limits are {NAME_CHARACTERS_MAX}, {TOKEN_CHARACTERS_MAX} and {FEATURES_MAX}"
         )
-    return Hello(name, instance, token, names, offer, low, high)
+    return Hello(name, instance, token, names, offer, low, high, _resumption(more))
+
+
+def _resumption(more: list[Value]) -> Resumption | None:
+    match more:
+        case [Term(name="resume", args=(int(number), int(epoch), int(heard))), *_]:
+            return Resumption(number, epoch, heard)
+        case _:
+            return None
 
 
 def encode_interface(hello: Hello, interface: Value, message_bytes_max: int) -> Message:

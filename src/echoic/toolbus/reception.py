@@ -5,17 +5,17 @@ thread of its own, which goes on as the one that hears the tool.
 """
 
 import contextlib
-import logging
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError, RefusedError, UnreachableError
-from echoic.links import Connection, Identity, Listener
-from echoic.terms import Value
+from echoic.links import Connection, Identity
+from echoic.terms import UNDEFINED, Value
+from echoic.toolbus.custody import Custody
+from echoic.toolbus.doorkeeper import Doorkeeper
 from echoic.toolbus.greeting import BusGreeting, refusal
+from echoic.toolbus.leases import Leases
 from echoic.toolbus.limits import BusLimits
 from echoic.toolbus.line import Audience
 from echoic.toolbus.protocol import (
@@ -32,88 +32,11 @@ from echoic.wire import Frame, FrameReader
 if TYPE_CHECKING:
     from echoic.wire.frames import Buffer
 
-__all__ = ["Doorkeeper", "Reception", "say"]
+__all__ = ["Reception", "say"]
 
-ACCEPT_MILLISECONDS: Final = 200
 LINGER_SECONDS: Final = 1.0
-log: Final = logging.getLogger("echoic.toolbus")
 
 Admit = Callable[[Hello], Value]
-
-
-class Doorkeeper:
-    """Accepts connections at an address, and gives each a thread, as long as there are not too many strangers."""
-
-    def __init__(
-        self,
-        listen: str,
-        identity: Identity | None,
-        limits: BusLimits,
-        welcome: Callable[[Connection, Callable[[], None]], None],
-        name: str = "echoic-bus",
-    ) -> None:
-        """Listen.
-
-        Args:
-            listen: Where; port 0 takes a free one.
-            identity: Makes it TLS.
-            limits: How many strangers there may be, and how long they may take.
-            welcome: Goes on with a connection; calls what it is given when the stranger is none any more.
-            name: With which the names of threads begin.
-
-        Raises:
-            AddressError: `listen` is not an address.
-            InsecureError: The files of the identity cannot be used.
-            UnreachableError: It cannot be listened at.
-        """
-        self._listener = Listener(listen, identity)
-        self.address: Final = self._listener.address
-        self._limits = limits
-        self._welcome = welcome
-        self._name = name
-        self._strangers: deque[Connection] = deque()
-        self._closed = False
-
-    def start(self) -> None:
-        """Begin to accept."""
-        threading.Thread(target=self._accept_all, name=f"{self._name}-accept", daemon=True).start()
-
-    def close(self) -> None:
-        """Accept no more, and send away who has not said who it is."""
-        self._closed = True
-        self._listener.close()
-        for stranger in list(self._strangers):
-            stranger.close()
-
-    def _accept_all(self) -> None:
-        while not self._closed:
-            connection = self._listener.accept(ACCEPT_MILLISECONDS)
-            if connection is None:
-                continue
-            self._strangers.append(connection)
-            if len(self._strangers) > self._limits.strangers_max:
-                self._strangers.popleft().close()  # who came last may go on
-            greeting = threading.Thread(target=self._greet, args=(connection,), name=f"{self._name}-hear", daemon=True)
-            try:
-                greeting.start()
-            except RuntimeError as error:  # the system has no more threads, perhaps for a moment
-                log.warning("cannot greet %s: %s", connection.peer, error)
-                self._known(connection)
-                connection.close()
-
-    def _greet(self, connection: Connection) -> None:
-        try:
-            connection.handshake(self._limits.hello_seconds)
-            self._welcome(connection, lambda: self._known(connection))
-        except (EchoicError, OSError) as error:
-            log.warning("refused a tool at %s: %s", connection.peer, error)
-            connection.close()
-        finally:
-            self._known(connection)
-
-    def _known(self, connection: Connection) -> None:
-        with contextlib.suppress(ValueError):  # it was sent away, or is known already
-            self._strangers.remove(connection)
 
 
 class Reception:
@@ -127,6 +50,8 @@ class Reception:
         admit: Admit,
         audience: Audience,
         on_refused: Callable[[Hello, str], None],
+        custody: Custody,
+        leases: Leases,
     ) -> None:
         """Listen.
 
@@ -137,6 +62,8 @@ class Reception:
             admit: Returns what the script expects of a tool, or raises RefusedError.
             audience: Goes on with tools that have greeted.
             on_refused: Called when a greeting fails after the tool was admitted.
+            custody: Knows where values are.
+            leases: Knows who may come back.
 
         Raises:
             AddressError: `listen` is not an address.
@@ -149,6 +76,8 @@ class Reception:
         self._admit = admit
         self._audience = audience
         self._on_refused = on_refused
+        self._custody = custody
+        self._leases = leases
 
     def start(self) -> None:
         """Begin to accept."""
@@ -162,7 +91,7 @@ class Reception:
         """Greet a stranger, and go on with the tool that it is."""
         deadline = time.monotonic() + self._limits.hello_seconds
         reader = FrameReader(payload_bytes_max=HELLO_BYTES_MAX)
-        greeting = BusGreeting(self._admit, self._limits.message_bytes_max)
+        greeting = BusGreeting(self._admit_any, self._limits.message_bytes_max)
         early: list[Frame] = []
         try:
             while not greeting.done:
@@ -172,7 +101,7 @@ class Reception:
                 for answer in greeting.receive(message_of(early.pop(0))):
                     say(connection, answer, deadline)
         except (EchoicError, OSError) as error:
-            if greeting.hello is not None:
+            if greeting.hello is not None and greeting.hello.resumption is None:
                 self._on_refused(greeting.hello, str(error))
             with contextlib.suppress(EchoicError, OSError):  # it may be gone, or never have been a tool
                 say(connection, refusal(str(error)), time.monotonic() + 1)
@@ -184,9 +113,34 @@ class Reception:
             raise RefusedError("a greeting ended without a hello")
         known()
         reader.payload_bytes_max = self._limits.message_bytes_max
-        line = RemoteLine(connection, hello, self._audience, self._limits)
+        self._line_of(connection, hello).serve(reader, early)
+
+    def _admit_any(self, hello: Hello) -> Value:
+        """Return the interface for a tool; one that comes back had it before."""
+        if hello.resumption is None:
+            return self._admit(hello)
+        self._leases.check(hello)
+        return UNDEFINED
+
+    def _line_of(self, connection: Connection, hello: Hello) -> RemoteLine:
+        """Return the line of a tool, which may have been here before."""
+        number = hello.instance if hello.resumption is None else hello.resumption.number
+        line = self._leases.take(number)
+        if isinstance(line, RemoteLine):
+            if hello.resumption is None:
+                line.begin_anew(connection)
+                return line
+            try:
+                line.resume(connection, hello.resumption.heard)
+            except EchoicError as error:
+                line.expire(f"it came back, and cannot go on: {error}")
+                raise
+            return line
+        if hello.resumption is not None:
+            raise RefusedError(f"tool `{hello.name}` comes back too late")
+        line = RemoteLine(connection, hello, self._audience, self._limits, self._custody, self._leases)
         self._audience.arrived(line, None if hello.instance == NO_INSTANCE else hello.instance)
-        line.serve(reader, early)
+        return line
 
 
 def say(connection: Connection, message: Message, deadline: float) -> None:

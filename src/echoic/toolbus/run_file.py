@@ -4,7 +4,8 @@
     for effects in replay_run("auction.tbrun", "auction.tb"): ...
 
 The first line of JSON has what the machine began with, each other line an input with the number of turns before it, or
-only a time. Values are in SAF, in hexadecimal digits.
+only a time. Values are in SAF, in hexadecimal digits; a reference to a value that a tool has kept is written as its
+placeholder, and the value where the machine has asked for it: a run is repeated without its tools, and needs no more.
 """
 
 import random
@@ -17,13 +18,26 @@ import msgspec
 
 from echoic.errors import EchoicError, JournalError
 from echoic.scripts.graph import Program
-from echoic.scripts.running import LogEntry, MachineLimits, RunLog, replay
-from echoic.scripts.running.messages import Connected, Effect, FromTool, Input, LineRead, Lost, Note, Said
-from echoic.terms import TermList, Value
+from echoic.scripts.running import LogEntry, MachineLimits, RunLog, digest_of, replay
+from echoic.scripts.running.messages import (
+    Connected,
+    Delivered,
+    Effect,
+    Fetched,
+    FromTool,
+    Input,
+    LineRead,
+    Lost,
+    Note,
+    Said,
+)
+from echoic.scripts.syntax.tree import Script
+from echoic.terms import Reference, TermList, Value, spelled, unspelled
 from echoic.terms.saf import decode_saf, encode_saf
+from echoic.toolbus.options import BusOptions
 from echoic.toolbus.script_source import NO_DEFINES, load_script
 
-__all__ = ["RunFile", "read_run", "replay_run"]
+__all__ = ["RunFile", "begin_run", "read_run", "replay_run"]
 
 KEPT: Final = 256
 
@@ -81,9 +95,11 @@ class RunFile(list[LogEntry]):
         self._write(head)
 
     def append(self, entry: LogEntry) -> None:
-        """Add an entry."""
+        """Add an entry; one with values is written at once, since keeping it would keep what they refer to."""
         super().append(entry)
-        if len(self) > KEPT:
+        if entry.heard is not None:
+            self._flush(len(self))
+        elif len(self) > KEPT:
             self._flush(len(self) - 1)
 
     def close(self) -> None:
@@ -101,6 +117,17 @@ class RunFile(list[LogEntry]):
     def _write(self, line: Head | Line) -> None:
         if self._file is not None:
             self._file.write(self._encoder.encode(line).decode() + "\n")
+
+
+def begin_run(options: BusOptions, script: Script, seed: int, now_ns: int, epoch_ns: int) -> RunFile | None:
+    """Return the log of a run that begins, None where nobody wants one.
+
+    Raises:
+        JournalError: It cannot be written.
+    """
+    if options.log is None:
+        return None
+    return RunFile(options.log, RunLog(digest_of(script), seed, now_ns, epoch_ns, limits=options.machine_limits))
 
 
 def read_run(path: str | Path) -> RunLog:
@@ -156,6 +183,10 @@ def _line_of(entry: LogEntry) -> Line:
             return Line(turns=turns, now_ns=now_ns, heard="note", saf=_encoded((value,)))
         case LineRead(text):
             return Line(turns=turns, now_ns=now_ns, heard="line", text=text)
+        case Fetched(reference, value):
+            return Line(turns=turns, now_ns=now_ns, heard="fetched", saf=_encoded((reference, value)))
+        case Delivered(hold):
+            return Line(turns=turns, now_ns=now_ns, heard="delivered", tool=hold)
         case _:
             assert_never(entry.heard)
 
@@ -175,15 +206,22 @@ def _entry_of(line: Line) -> LogEntry:
             heard = Note(_decoded(line.saf)[0])
         case "line":
             heard = LineRead(line.text)
+        case "fetched":
+            reference, value = _decoded(line.saf)
+            if not isinstance(reference, Reference):
+                raise JournalError("a value was fetched for what is no reference")
+            heard = Fetched(reference, value)
+        case "delivered":
+            heard = Delivered(line.tool)
         case other:
             raise JournalError(f"a line has `{other}`, which is no input")
     return LogEntry(line.turns, line.now_ns, heard)
 
 
 def _encoded(values: tuple[Value, ...]) -> str:
-    return encode_saf(TermList(*values)).hex() if values else ""
+    return encode_saf(spelled(TermList(*values))).hex() if values else ""
 
 
 def _decoded(text: str) -> tuple[Value, ...]:
-    value = decode_saf(bytes.fromhex(text)) if text else TermList()
+    value = unspelled(decode_saf(bytes.fromhex(text))) if text else TermList()
     return value.elements if isinstance(value, TermList) else (value,)

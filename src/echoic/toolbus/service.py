@@ -131,6 +131,12 @@ class Service:
             self.errands.close(reason)
             self._inbox.put(None)
 
+    def close(self, reason: str) -> None:
+        """Serve no more and hang up; a handler that is running goes on, and is heard if it is who closes."""
+        self.end(reason)
+        if threading.current_thread() is not self._server:
+            self._speaker.close()
+
     def wait(self, seconds: float | None) -> bool:
         """Wait until the conversation is over; False where it takes longer."""
         return self._ended.wait(seconds)
@@ -147,6 +153,7 @@ class Service:
         try:
             while (message := self._inbox.get()) is not None:
                 self._answer(message)
+                del message  # its values may be large, and the next one may take long to come
         except EchoicError as error:  # the bus is gone while it was answered
             self.end(str(error))
         finally:

@@ -18,6 +18,7 @@ as they are. Handlers may be `async`; `main`, if there is one, is what the tool 
         self.event("button", "ok", wait=True)      # the same without `await`
 """
 
+import math
 import os
 import sys
 import threading
@@ -30,10 +31,10 @@ from typing import ClassVar, Final, Literal, Self, overload
 from echoic.errors import ClosedError, EncodeError, LocalError
 from echoic.links import Identity, format_address
 from echoic.terms import Term, Value
-from echoic.toolbus.dialling import dial_bus
+from echoic.toolbus.dialling import Exchanging, dial_bus
 from echoic.toolbus.errands import ErrandKind, Pending
 from echoic.toolbus.handlers import Handler, handlers_of, offer_of, script_name
-from echoic.toolbus.protocol import NO_INSTANCE, Hello, Message, MessageKind
+from echoic.toolbus.protocol import NO_INSTANCE, REFERENCES, Hello, Message, MessageKind
 from echoic.toolbus.service import Service, Speaker
 
 __all__ = ["Tool", "Whereabouts"]
@@ -76,6 +77,27 @@ class Whereabouts:
         if not port.isdigit():
             raise LocalError("where is the bus? Pass -TB_HOST and -TB_PORT, as a bus does, or `address=`")
         return format_address(self._told["TB_HOST"] or "127.0.0.1", int(port))
+
+    @property
+    def threshold(self) -> float | None:
+        """From how many bytes on values go by reference (TB_THRESHOLD); None where nobody says so.
+
+        Raises:
+            LocalError: It is not a number of bytes, nor `inf`.
+        """
+        text = self._environment.get("TB_THRESHOLD", "")
+        try:
+            bytes_min = float(text) if text else None
+        except ValueError:
+            bytes_min = math.nan
+        if bytes_min is not None and not bytes_min >= 0:
+            raise LocalError(f"expected a number of bytes or `inf`, got `{text}` - at TB_THRESHOLD")
+        return bytes_min
+
+    @property
+    def data_listen(self) -> str | None:
+        """Where others fetch large values (TB_DATA_LISTEN): `` where they cannot, None where nobody says so."""
+        return self._environment.get("TB_DATA_LISTEN")
 
     @property
     def identity(self) -> Identity | None:
@@ -183,6 +205,7 @@ class Tool:
         token: str = "",
         identity: Identity | None = None,
         timeout: float = CONNECT_SECONDS,
+        exchanging: Exchanging | None = None,
     ) -> None:
         """Connect to a bus in another process; `serve` or `start` comes next.
 
@@ -193,6 +216,8 @@ class Tool:
             token: What proves that this is the instance that was started.
             identity: Certificate, key and authority, where the bus speaks TLS.
             timeout: For connecting and greeting, in seconds.
+            exchanging: From which size on values go by reference, and where others fetch them; what TB_THRESHOLD and
+                TB_DATA_LISTEN say by default.
 
         Raises:
             UnreachableError: Nobody answers there.
@@ -200,7 +225,11 @@ class Tool:
             RemoteError: It is not a bus.
         """
         called = name or self.tool_name
-        speaker = dial_bus(address, Hello(called, instance, token, (), self.interface(called)), identity, timeout)
+        hello = Hello(called, instance, token, (REFERENCES,), self.interface(called))
+        if exchanging is None:
+            told = Whereabouts((), os.environ)
+            exchanging = Exchanging(told.threshold, told.data_listen)
+        speaker = dial_bus(address, hello, identity, timeout, exchanging)
         service = self.bind(speaker)
         self.number = speaker.number
         speaker.listen(service.hear, service.end)
@@ -238,9 +267,12 @@ class Tool:
         return self._service is None or self._service.wait(timeout)
 
     def close(self) -> None:
-        """End the conversation, without a word."""
+        """End the conversation, without a word to the script.
+
+        Where the tool has values that others may still need, this waits until the bus has them, some seconds at most.
+        """
         if self._service is not None:
-            self._service.end("the tool was closed")
+            self._service.close("the tool was closed")
 
     @classmethod
     def run(cls, arguments: Sequence[str] | None = None) -> None:

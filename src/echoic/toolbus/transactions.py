@@ -14,7 +14,7 @@ from collections import deque
 from typing import Final
 
 from echoic.scripts.running.messages import FromTool, ToTool
-from echoic.terms import Annotated, Term, Value, same
+from echoic.terms import Annotated, Reference, Term, Value, refers, same, with_values
 
 __all__ = ["OPEN_MAX", "Transactions"]
 
@@ -62,6 +62,13 @@ class Transactions:
         elif kind is FromTool.REQUEST:
             self._requests.append((transaction, values[0] if values else None))
         return True
+
+    def fetched(self, reference: Reference, value: Value) -> None:
+        """Learn the value of a reference: what a script says of a question has it from then on."""
+        for waiting in (self._events, self._requests):
+            for at, (transaction, asked) in enumerate(waiting):
+                if asked is not None and refers(asked):
+                    waiting[at] = (transaction, with_values(asked, {reference: value}))
 
 
 def _take(waiting: deque[tuple[int, Value | None]], answer: Value | None, *, whole: bool) -> int:
