@@ -2,8 +2,13 @@
 
 A `Bus` is a machine with what it has done so far. Time goes on only where a test says so; tools are what a test says
 they say, or a function from what the machine does to what is heard because of it.
+
+With ECHOIC_TEST_BY_REFERENCE in the environment the machine hears references in the place of all strings that tools
+say, and gets the values it asks for: whatever a test expects must be so by reference as well.
 """
 
+import dataclasses
+import os
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +18,10 @@ from echoic.scripts.graph import Options, compile  # noqa: A004 - the word for i
 from echoic.scripts.running import Machine, MachineLimits, ToolState
 from echoic.scripts.running.messages import (
     Connected,
+    Delivered,
     Effect,
+    Fetch,
+    Fetched,
     FromTool,
     Input,
     Lost,
@@ -26,11 +34,12 @@ from echoic.scripts.running.messages import (
     Warned,
 )
 from echoic.scripts.syntax import load
-from echoic.terms import Value, parse_text, write_text
+from echoic.terms import Reference, ReferenceKind, Term, TermList, Value, parse_text, with_values, write_text
 
 SECOND_NS = 1_000_000_000
 TURNS_MAX = 50_000
 SEEDS = range(12)
+BY_REFERENCE = bool(os.environ.get("ECHOIC_TEST_BY_REFERENCE"))
 
 World = Callable[[Effect], Iterable[Input]]
 
@@ -78,6 +87,7 @@ class Bus:
         self.endless = False
         self._world = world
         self._turns_at_once = turns_at_once
+        self._values: dict[Reference, Value] = {}
         self.machine = Machine(
             compile(tree, options or Options()),
             chance=random.Random(seed),
@@ -93,13 +103,14 @@ class Bus:
         """Do all there is to do at this time."""
         for _ in range(TURNS_MAX):
             more = self.machine.run(self._turns_at_once, self.now_ns)
-            effects = self.machine.take_effects()
+            heard: list[Input] = []
+            effects = self._valued(self.machine.take_effects(), heard)
             self.effects += effects
-            heard = [each for effect in effects for each in self._world(effect)]
+            heard += [each for effect in effects for each in self._world(effect)]
             for each in heard:
-                self.machine.receive(each, self.now_ns)
+                self.machine.receive(self._referring(each), self.now_ns)
             if not more and not heard:
-                self.effects += self.machine.take_effects()
+                self.effects += self._valued(self.machine.take_effects(), [])
                 return self
         self.endless = True
         return self
@@ -117,8 +128,45 @@ class Bus:
     def hear(self, *inputs: Input) -> "Bus":
         """Hear something, and do all there is to do then."""
         for each in inputs:
-            self.machine.receive(each, self.now_ns)
+            self.machine.receive(self._referring(each), self.now_ns)
         return self.go()
+
+    def _referring(self, heard: Input) -> Input:
+        """Return an input with references in it, where tests run by reference."""
+        if not BY_REFERENCE or not isinstance(heard, Said):
+            return heard
+        variable = len(self._values) + 1
+        return dataclasses.replace(
+            heard, values=tuple(self._cut(each, heard.tool, variable, ()) for each in heard.values)
+        )
+
+    def _cut(self, value: Value, owner: int, variable: int, path: tuple[int, ...]) -> Value:
+        match value:
+            case str():
+                reference = Reference(owner, variable, path, ReferenceKind.STR, len(value.encode()))
+                self._values[reference] = value
+                return reference
+            case Term(name=name, args=args):
+                parts = [self._cut(each, owner, variable, (*path, at)) for at, each in enumerate(args)]
+                return Term(name, *parts, quoted=value.quoted) if value.quoted else Term(name, *parts)
+            case TermList():
+                return TermList(*[self._cut(each, owner, variable, (*path, at)) for at, each in enumerate(value)])
+        return value
+
+    def _valued(self, effects: Iterable[Effect], heard: list[Input]) -> list[Effect]:
+        """Return effects as the world sees them, and add what is heard because references are in them."""
+        seen: list[Effect] = []
+        for effect in effects:
+            match effect:
+                case Fetch(reference):
+                    heard.append(Fetched(reference, self._values[reference]))
+                    continue
+                case Tell(hold=int(hold)):
+                    heard.append(Delivered(hold))
+                    values = tuple(with_values(each, self._values) for each in effect.values)
+                    effect = dataclasses.replace(effect, values=values, hold=None)
+            seen.append(effect)
+        return seen
 
     def connect(self, name: str) -> int:
         """Connect a tool that nobody has started; return its number."""

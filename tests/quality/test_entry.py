@@ -21,6 +21,7 @@ PROGRAMS = {
     "gcc": "the C compiler gcc",
     "bwrap": "bubblewrap",
     "ip": "iproute2",
+    "nft": "nftables",
     "corosync": "Corosync",
     "pg_ctlcluster": "PostgreSQL",
     "mariadbd": "MariaDB",
