@@ -1,19 +1,15 @@
 """`echoic bus console`: look at a bus that runs on this machine, and end it."""
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from cyclopts import Parameter
-
-from echoic.cli.bus_desk import ask, running_buses
-from echoic.cli.bus_scripts import NOT_FOUND, say_error
-from echoic.cli.screen import json_text, printable, say
-from echoic.cli.tables import print_table, table_lines
+from echoic.cli.bus_desk import ask
+from echoic.cli.bus_looking import Watch, age_text, check_watch, chosen_bus, look
+from echoic.cli.screen import json_text, say
+from echoic.cli.tables import table_lines
 from echoic.cli.where import AsJson, Flag
-from echoic.errors import LocalError, UnreachableError
 
 __all__ = ["console"]
 
@@ -24,7 +20,7 @@ def console(
     name: str = "",
     /,
     *,
-    watch: Annotated[float | None, Parameter(name=["--watch", "-w"], show_default=False)] = None,
+    watch: Watch = None,
     shutdown: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,9 +41,8 @@ def console(
         shutdown: End the bus in order: its tools are told to end.
         as_json: Print an object as JSON.
     """
-    if watch is not None and watch <= 0:
-        raise LocalError(f"expected --watch to be a number of seconds, got {watch:g}")
-    path = _chosen(name, as_json=as_json)
+    check_watch(watch)
+    path = chosen_bus(name, as_json=as_json)
     if path is None:
         return
     if shutdown:
@@ -57,63 +52,23 @@ def console(
         else:
             say(f"bus {answer['name']} ends")
         return
-    _show(ask(path, "state"), as_json=as_json)
-    try:
-        while watch is not None:
-            time.sleep(watch)
-            state = ask(path, "state")
-            if not as_json:
-                print()
-            _show(state, as_json=as_json)
-    except KeyboardInterrupt:
-        pass  # which is how it ends
-    except UnreachableError:
-        say("the bus has ended")
-
-
-def _chosen(name: str, *, as_json: bool) -> Path | None:
-    """Return the socket of the bus that is meant, None after a list was shown; the verb ends where there is none."""
-    running = running_buses()
-    if name in running:
-        return running[name]
-    if name:
-        from echoic.scripts.syntax.problems import did_you_mean
-
-        there = did_you_mean(name, running) or (f"; there is {', '.join(running)}" if running else "")
-        say_error(f"no bus {name} runs here{there}")
-        sys.exit(NOT_FOUND)
-    if len(running) == 1:
-        return next(iter(running.values()))
-    if not running:
-        say_error("no bus runs here (echoic bus run --help)")
-        sys.exit(NOT_FOUND)
-    states = {each: ask(path, "state") for each, path in running.items()}
-    if as_json:
-        print(json_text(list(states.values())))
-        return None
-    rows = [
-        [each, state["script"], state["statistics"]["steps"], state["statistics"]["processes"], len(state["tools"])]
-        for each, state in states.items()
-    ]
-    print_table(["BUS", "SCRIPT", "STEPS", "PROCESSES", "TOOLS"], rows)
-    return None
-
-
-def _show(state: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print(json_text(state), flush=True)
-        return
-    print("\n".join(printable(line) for line in _lines(state)), flush=True)
+    look(path, "state", _lines, watch=watch, as_json=as_json)
 
 
 def _lines(state: dict[str, Any]) -> Iterator[str]:
     numbers = state["statistics"]
-    yield f"bus:         {state['name']}, runs {state['script']} for {_age(state['started'])}, seed {state['seed']}"
+    age = age_text(time.time() - state["started"])
+    yield f"bus:         {state['name']}, runs {state['script']} for {age}, seed {state['seed']}"
     yield f"tools at:    {state['address']}"
     yield (
         f"steps:       {numbers['steps']}, of them {numbers['handshakes']} handshakes; "
         f"{numbers['created']} processes were created"
     )
+    if numbers["references"] or numbers["fetched"]:
+        yield (
+            f"references:  {numbers['references']} values are with tools; the bus itself has needed "
+            f"{numbers['fetched']} (echoic bus refs {state['name']})"
+        )
     yield ""
     yield from _process_lines(state)
     if state["tools"]:
@@ -156,8 +111,3 @@ def _tool_lines(state: dict[str, Any]) -> Iterator[str]:
     for tool in state["tools"][:LISTED_MAX]:
         for queued in tool["queued"][:10]:
             yield f"  {queued['kind']} of {tool['name']}({tool['number']}): {', '.join(queued['values'])}"
-
-
-def _age(started: float) -> str:
-    seconds = max(0.0, time.time() - started)
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

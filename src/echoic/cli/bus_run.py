@@ -12,6 +12,7 @@ and where no process can go on and nobody outside could change that, the run has
 
 import contextlib
 import logging
+import math
 import re
 import sys
 import threading
@@ -25,8 +26,9 @@ from cyclopts import Parameter
 
 from echoic.cli.bus_desk import ConsoleDesk, check_name
 from echoic.cli.bus_scripts import FAILED, PLAIN, Preparation, say_error, say_findings
-from echoic.cli.bus_state import held_up, state_of, waiting_lines
+from echoic.cli.bus_state import held_up, references_of, state_of, waiting_lines
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
+from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.where import Flag, Where
 from echoic.errors import ClosedError, InsecureError, LocalError
@@ -43,6 +45,8 @@ __all__ = ["Manner", "Run", "run"]
 CHECK_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 0.2
 SHOWN_PROCESSES: Final = 10
+REFERENCES_ASKED: Final = re.compile(r"refs( \d{1,9}(\.\d{1,9})?)?")
+"""The second word is how many seconds old they must be."""
 log: Final = logging.getLogger("echoic")
 
 
@@ -68,6 +72,21 @@ class Manner:
     virtual_time: Annotated[
         bool, Parameter(help="Do not wait for delays: time jumps to the next one.", negative=(), show_default=False)
     ] = False
+    threshold: Annotated[
+        str,
+        Parameter(
+            help="From which size on values stay with the tool that says them, and others fetch them there: "
+            "64KiB, 1MB; 0 for all strings, none for no value, auto to have it measured."
+        ),
+    ] = "auto"
+    lease: Annotated[
+        str,
+        Parameter(
+            help="How long a tool that was cut off may stay away and go on where it was: 30, 5m. "
+            "[default: it is lost at once]",
+            show_default=False,
+        ),
+    ] = ""
     trace: Annotated[Path | None, Parameter(help="Write every step to a file, for `echoic bus trace`.")] = None
     name: Annotated[
         str, Parameter(help="What consoles and channels call the bus. [default: that of the file]", show_default=False)
@@ -111,6 +130,7 @@ def run(
         echoic bus run auction.tb -D BIDDERS=3 --seed 7 --virtual-time
         echoic bus run calc.tb --trace calc.trace && echoic bus trace calc.trace
         echoic bus run calc.tb --channel     and elsewhere: echoic echo bus.calc
+        echoic bus run report.tb --threshold 1MB --lease 30     and elsewhere: echoic bus refs
 
     Args:
         script: The file of the script.
@@ -195,6 +215,8 @@ class Run:
             traced=manner.trace is not None or manner.channel,
             hub=stack.enter_context(self._hub()) if self.on_channels else None,
             log=log_path,
+            threshold_bytes=threshold_of(manner.threshold),
+            lease_seconds=nanoseconds_of(manner.lease) / NANOSECONDS,
         )
         try:
             bus = stack.enter_context(Bus(self.script, options))
@@ -240,8 +262,12 @@ class Run:
             if time.monotonic() < next_check:
                 continue
             turns = bus.statistics().machine.turns
-            if turns == before and held_up(bus.state(), self.script.sources, channels=channels, typing=self._typing):
-                return bus.statistics().machine.turns == turns
+            if (
+                turns == before
+                and not bus.busy
+                and held_up(bus.state(), self.script.sources, channels=channels, typing=self._typing)
+            ):
+                return bus.statistics().machine.turns == turns and not bus.busy
             before, next_check = turns, time.monotonic() + CHECK_SECONDS
         return False
 
@@ -250,8 +276,10 @@ class Run:
         if question == "shutdown":
             self._asked_to_end.set()
             return {"name": self.name, "ends": True}
+        if REFERENCES_ASKED.fullmatch(question):
+            return references_of(bus, str(self.path), older_seconds=float(question.removeprefix("refs") or 0))
         if question != "state":
-            return {"error": f"`{question}` is not known; there are `state` and `shutdown`"}
+            return {"error": f"`{question}` is not known; there are `state`, `refs` and `shutdown`"}
         checks = [f"{each.file}:{each.line}:{each.column}: {each.message}" for each in self._findings.warnings]
         return state_of(bus, str(self.path), self._started, checks)
 
@@ -275,6 +303,23 @@ class Run:
 
         with attend(Where(names=self._manner.names), "bus") as hub:
             yield hub
+
+
+def threshold_of(text: str) -> float | None:
+    """Return from how many bytes on values go by reference: infinitely many for `none`, None for `auto`.
+
+    Raises:
+        LocalError: It is no number of bytes either.
+    """
+    match text.lower():
+        case "auto":
+            return None
+        case "none":
+            return math.inf
+        case "":
+            raise LocalError("expected `auto`, `none` or a number of bytes such as 64KiB, got nothing - at --threshold")
+        case _:
+            return bytes_of(text)
 
 
 def fit_name(stem: str) -> str:

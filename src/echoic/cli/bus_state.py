@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from echoic.scripts.syntax.tree import Span
     from echoic.terms import Value
     from echoic.toolbus import Bus
+    from echoic.toolbus.options import ReferenceState
 
-__all__ = ["StateObject", "held_up", "state_of", "waiting_lines"]
+__all__ = ["StateObject", "held_up", "references_of", "state_of", "waiting_lines"]
 
 LISTED_MAX: Final = 1000
 QUEUED_MAX: Final = 100
@@ -52,7 +53,12 @@ def state_of(bus: "Bus", script: str, started: float, checks: list[str]) -> Stat
         "seed": bus.seed,
         "started": started,
         "halted": bus.halted,
-        "statistics": {**msgspec.to_builtins(statistics.machine), "warned": statistics.warnings},
+        "statistics": {
+            **msgspec.to_builtins(statistics.machine),
+            "warned": statistics.warnings,
+            "references": statistics.references,
+            "fetched": statistics.fetched,
+        },
         "processes": [_process(each, sources) for each in islice(state.processes, LISTED_MAX)],
         "tools": tools,
         "programs": list(statistics.processes[:LISTED_MAX]),
@@ -114,8 +120,41 @@ def _texts(values: Iterable["Value"]) -> list[str]:
     return [show(value)[:TEXT_CHARACTERS_MAX] for value in islice(values, QUEUED_MAX)]
 
 
+def references_of(bus: "Bus", script: str, *, older_seconds: float = 0.0) -> StateObject:
+    """Return the values that are with tools and that a script refers to, the largest first.
+
+    Args:
+        bus: The bus, which may be running.
+        script: The file of its script.
+        older_seconds: Leave out what is not older.
+    """
+    found = [each for each in bus.references() if each.age_seconds >= older_seconds]
+    found.sort(key=lambda each: (-each.bytes, -each.age_seconds))
+    return {
+        "name": bus.name,
+        "script": script,
+        "count": len(found),
+        "bytes": sum(each.bytes for each in found),
+        "references": [_reference(each) for each in found[:LISTED_MAX]],
+    }
+
+
+def _reference(reference: "ReferenceState") -> StateObject:
+    return {
+        "owner": reference.owner,
+        "variable": reference.variable,
+        "signature": reference.signature[:TEXT_CHARACTERS_MAX],
+        "bytes": reference.bytes,
+        "age_seconds": round(reference.age_seconds, 3),
+        "holders": list(reference.holders[:QUEUED_MAX]),
+        "in_flight": list(reference.in_flight[:QUEUED_MAX]),
+    }
+
+
 def held_up(state: "MachineState", sources: Mapping[str, str], *, channels: bool, typing: bool) -> bool:
     """Whether nothing can happen any more: no process can go on, and nothing from outside could change that.
+
+    A bus whose values are on their way (`Bus.busy`) is not held up, whatever its processes wait for.
 
     Args:
         state: What there is.

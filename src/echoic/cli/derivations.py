@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from echoic.channels import ChannelId, DerivationCounts, Reported
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_text
 
 __all__ = [
     "DERIVATION_COLUMNS",

@@ -23,7 +23,7 @@ from echoic.cli.derivations import (
 )
 from echoic.cli.finding import find
 from echoic.cli.meeting import attend
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_text
 from echoic.cli.recipes import AROUND, Around, Code, decoded_block, read_code
 from echoic.cli.rendering import as_json as as_json_line
 from echoic.cli.screen import json_text, printable, say

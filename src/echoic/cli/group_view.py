@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from echoic.channels import ChannelEntry
 from echoic.cli.finding import browse
 from echoic.cli.meeting import visit
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, printable
 from echoic.cli.tables import table_lines
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where

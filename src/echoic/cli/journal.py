@@ -11,7 +11,7 @@ import msgspec
 
 from echoic.cli.journals import channel_of, channels_in, is_journal, mode_of
 from echoic.cli.progress import progress
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import AsJson, Text

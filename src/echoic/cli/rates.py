@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
+from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, say
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.hub import Channel, Sink
@@ -24,7 +25,6 @@ __all__ = ["Window", "bw", "hz"]
 
 PERIOD_SECONDS: Final = 1.0
 WINDOW_DEFAULT: Final = 10_000
-UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 Count = Annotated[int | None, Parameter(name=["--count", "-n"])]
 Size = Annotated[int, Parameter(name=["--window", "-w"])]
@@ -138,14 +138,6 @@ def bw(
 
     seen = Window(window)
     _watch(channel, "bw", seen, count, where, lambda: _shown(seen.bandwidth(time.monotonic()), text, as_json=as_json))
-
-
-def bytes_text(count: float) -> str:
-    """Return a number of bytes as people say it."""
-    unit = 0
-    while count >= 1000 and unit < len(UNITS) - 1:
-        count, unit = count / 1000, unit + 1
-    return f"{count:.0f} B" if unit == 0 else f"{count:.2f} {UNITS[unit]}"
 
 
 def _shown(found: dict[str, float] | None, text: Callable[[dict[str, float]], str], *, as_json: bool) -> str:

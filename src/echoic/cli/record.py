@@ -16,8 +16,7 @@ from cyclopts import Parameter
 from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
 from echoic.cli.progress import clear_line, say_above, show_line
-from echoic.cli.quantities import bytes_of, nanoseconds_of
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_of, bytes_text, nanoseconds_of
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where
 from echoic.errors import ChannelNotFoundError, LocalError

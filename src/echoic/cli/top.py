@@ -25,7 +25,7 @@ from echoic.cli.derivations import (
 from echoic.cli.finding import browse
 from echoic.cli.meeting import attend
 from echoic.cli.pipelines_shown import PIPELINE_COLUMNS, PipelineLoad, Pipelines, pipeline_row
-from echoic.cli.rates import bytes_text
+from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, printable
 from echoic.cli.survey import ask_all
 from echoic.cli.tables import table_lines
