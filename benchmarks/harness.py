@@ -67,6 +67,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("echoic", "numpy", "msgspec", "pyarrow", "llvmlite")
 SPACERS, SPACER_BYTES_MAX = 4, 65_536
 BUFFER_SETS = 4
+UNITS = {"ms": 1e3, "us": 1e6, "ns": 1e9, "MB": 1e-6}  # of seconds, or of bytes
 SETTLING_BYTES = 31 * 1024 * 1024  # just below 32 MiB, the most that glibc learns from
 
 
@@ -156,17 +157,20 @@ class Target:
     value: Spread
     limit: float
     unit: str
+    at_least: bool = False
+    """Whether more is better."""
 
     @property
     def met(self) -> bool:
-        return self.value.median <= self.limit
+        return self.value.median >= self.limit if self.at_least else self.value.median <= self.limit
 
     def __str__(self) -> str:
         met = "met" if self.met else "not met"
         value = self.value
         return (
             f"target {self.name}: measured {_digits(value.median)} {self.unit} "
-            f"(median, quartiles {_digits(value.low)}-{_digits(value.high)}), limit {self.limit:g} {self.unit}: {met}"
+            f"(median, quartiles {_digits(value.low)}-{_digits(value.high)}), limit {'>= ' * self.at_least}"
+            f"{self.limit:g} {self.unit}: {met}"
         )
 
     def as_json(self) -> dict[str, object]:
@@ -196,7 +200,7 @@ class Table:
     def cost(self, case: str, column: str) -> Spread:
         """Return a cost in the unit of the table, for one event."""
         results, per = self.columns[column]
-        return results.cost(case).times({"us": 1e6, "ns": 1e9}[self.unit] / per)
+        return results.cost(case).times(UNITS[self.unit] / per)
 
     def ratio(self, case: str, column: str) -> Spread:
         return self.columns[column][0].ratio(case, self.baseline)
