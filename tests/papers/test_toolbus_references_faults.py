@@ -163,6 +163,7 @@ def test_t24_the_values_of_a_killed_owner_are_lost_values_and_nobody_hangs(make_
         one.kill()
         assert bus.wait(20), bus.warnings()
         assert printed == ["held", "lost"]
+        assert until(lambda: other.call("Sink", "seen"))
         assert other.call("Sink", "seen")[0].startswith("lost-value(")
 
 

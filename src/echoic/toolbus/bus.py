@@ -483,8 +483,8 @@ class Bus:
     def cut_off(self, line: Line) -> None:
         """Learn that the connection of a tool broke, which may come back; if its program has failed it is run again."""
         instance = self._loop.instance_of(line)
-        if instance is not None:
-            self._launcher.restart(instance)
+        while instance is not None and self._leases.waits_for(line) and not self._launcher.restart(instance):
+            time.sleep(POLL_SECONDS)
 
     def returned(self, line: Line) -> None:
         """Learn that a tool that was cut off was started again."""

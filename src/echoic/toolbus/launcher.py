@@ -68,6 +68,10 @@ class Launched:
         self.last_lines: Final[deque[str]] = deque(maxlen=LAST_LINES)
         self.relays: Final[list[threading.Thread]] = []
 
+    def is_awaited(self, attempt: int) -> bool:
+        """Whether it has not connected, and was not started again since an attempt."""
+        return not self.connected and self.restarts == attempt
+
     def end(self, sign: signal.Signals) -> None:
         """Send a signal to the tool and what it has started."""
         if self.process is not None and self.process.poll() is None:
@@ -237,18 +241,19 @@ class Launcher:
 
     def _launch(self, start: Start, launched: Launched, address: str, folder: Path | None) -> None:
         """Start a process, and see that it connects or is given up."""
+        attempt = launched.restarts
         reason = self._run(start, launched, address, folder)
         process = launched.process
         if process is None:
             self._on_lost(start.tool, reason)
             return
         deadline = time.monotonic() + self._limits.start_seconds
-        while not launched.connected and not self._closed:
+        while launched.is_awaited(attempt) and not self._closed:
             if process.poll() is not None:
                 for relay in launched.relays:
                     relay.join(EXIT_SECONDS)
                 said = f": {launched.last_lines[-1]}" if launched.last_lines else ""
-                if not launched.connected:
+                if launched.is_awaited(attempt):
                     self._on_lost(start.tool, f"{launched.fate()} before it connected{said}")
                 return
             if time.monotonic() > deadline:

@@ -64,6 +64,11 @@ class Leases:
         if not hmac.compare_digest(found[0].resumption_token.encode(), hello.token.encode()):
             raise RefusedError(f"tool `{hello.name}` comes back with a token that is not its own")
 
+    def waits_for(self, line: object) -> bool:
+        """Whether a line is that of a tool that may come back."""
+        with self._lock:
+            return any(suspended is line for suspended, _ in self._suspended.values())
+
     def take(self, number: int) -> Suspended | None:
         """Return the line of a tool that is back, None where nobody waits for it."""
         with self._lock:
