@@ -38,6 +38,13 @@ def publish(system: Desk, *volumes: int, channel: str = "trades") -> None:
     assert pub.ends() == 0, pub.err
 
 
+def listed_sinks(system: Desk) -> list[object]:
+    info = system.start("info", "trades", "--json")
+    assert info.ends() == 0, info.err
+    sinks: list[object] = json.loads(info.out)["sinks"]
+    return sinks
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_published_is_in_the_journal_when_the_recorder_is_told_to_end(
@@ -191,6 +198,7 @@ def test_a_publisher_whose_recorder_is_away_says_that_events_may_be_lost(tmp_pat
         recorder = system.start("record", "trades", "--to", str(tmp_path), "--hold")
         recorder.says("recording echoic://")
         assert recorder.interrupt() == 0
+        poll(lambda: not listed_sinks(system), "the manager knows that the recorder is away")
         pub = system.start("pub", "trades", "--stdin")
         pub.type('{"symbol": "IBM", "price": 75.5, "volume": 1}')
         assert pub.ends() == 1
