@@ -11,7 +11,6 @@ and where no process can go on and nobody outside could change that, the run has
 """
 
 import contextlib
-import logging
 import math
 import re
 import sys
@@ -30,6 +29,7 @@ from echoic.cli.bus_state import held_up, references_of, state_of, waiting_lines
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
+from echoic.cli.teller import tell_warnings
 from echoic.cli.where import Flag, Where
 from echoic.errors import ClosedError, InsecureError, LocalError
 from echoic.scripts.checking import require
@@ -47,7 +47,6 @@ POLL_SECONDS: Final = 0.2
 SHOWN_PROCESSES: Final = 10
 REFERENCES_ASKED: Final = re.compile(r"refs( \d{1,9}(\.\d{1,9})?)?")
 """The second word is how many seconds old they must be."""
-log: Final = logging.getLogger("echoic")
 
 
 @Parameter(name="*")
@@ -142,14 +141,6 @@ def run(
     Run(script, preparation, manner, quiet=quiet).until_it_ends(log_path=record)
 
 
-class Teller(logging.Handler):
-    """Says on stderr what a bus warns of: its words may be those of strangers."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Say it."""
-        say(self.format(record))
-
-
 class Run:
     """A script that is about to run."""
 
@@ -170,8 +161,7 @@ class Run:
         self._typing = True
         if not quiet:
             say_findings(self._findings)
-        if not log.handlers:
-            log.addHandler(Teller())
+        tell_warnings()
 
     @property
     def on_channels(self) -> bool:

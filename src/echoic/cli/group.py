@@ -10,7 +10,6 @@ them slows the group down and loses nothing; views go to stderr. How the member 
 """
 
 import contextlib
-import logging
 import queue
 import sys
 import threading
@@ -25,18 +24,19 @@ from cyclopts import Parameter
 from echoic.cli.declaring import declared_type
 from echoic.cli.echo import SHAPE, Shape
 from echoic.cli.group_stamps import StampedRenderer, stamped
-from echoic.cli.meeting import Meeting, Teller
+from echoic.cli.meeting import Meeting, check_open
 from echoic.cli.screen import say
+from echoic.cli.teller import tell_warnings
 from echoic.cli.typed_lines import event_of_line, typed_lines
 from echoic.cli.where import Flag, Where, names_address
-from echoic.errors import EchoicError, InsecureError, LocalError
+from echoic.errors import EchoicError, LocalError
 from echoic.formats import Format
 from echoic.groups.engine import View
 from echoic.hub import Hub
 from echoic.hub.group import Group
 from echoic.hub.group_delivery import GroupStamp
 from echoic.hub.group_status import GroupStatusSource
-from echoic.links import is_loopback, parse_address
+from echoic.links import parse_address
 from echoic.replicas import ReplicatedLog
 from echoic.wire import Batch
 
@@ -47,7 +47,6 @@ QUEUE_BATCHES_MAX: Final = 64
 MISSING_SECONDS: Final = 2.0
 DRAIN_SECONDS: Final = 30.0
 FAILED: Final = 1
-log: Final = logging.getLogger("echoic")
 
 
 @Parameter(name="*")
@@ -204,13 +203,10 @@ def _hub(membership: Membership) -> Iterator[Hub]:
     """
     own = membership.peers()[membership.me]
     listen = membership.listen or own or "127.0.0.1:0"
-    host, _ = parse_address(listen)
     insecure = membership.insecure
-    if not insecure and not is_loopback(host):
-        raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
+    host = check_open(listen, insecure=insecure)
     reached = parse_address(own)[0] if own else host
-    if not any(isinstance(handler, Teller) for handler in log.handlers):
-        log.addHandler(Teller())
+    tell_warnings()
     server = names_address(Where(names=membership.names))
     advertise = reached if reached != host else ""
     with (

@@ -11,7 +11,6 @@ another takes over when it ends. The port decides who wins, and the hubs enter t
 Who only looks (ls, info, type) never serves: it would answer its own question with "nothing".
 """
 
-import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,24 +18,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
-from echoic.cli.screen import say
+from echoic.cli.teller import tell_warnings
 from echoic.cli.where import Where, names_address
 from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import is_loopback, parse_address
 
-__all__ = ["Meeting", "attend", "open_hub", "visit"]
+__all__ = ["Meeting", "attend", "check_open", "open_hub", "visit"]
 
 TRY_SECONDS: Final = 1.0
-log: Final = logging.getLogger("echoic")
-
-
-class Teller(logging.Handler):
-    """Says on stderr what a hub warns of: its words may be those of strangers."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Say it."""
-        say(self.format(record))
 
 
 class Meeting:
@@ -83,6 +73,19 @@ class Meeting:
                 return  # somebody was faster
 
 
+def check_open(listen: str, *, insecure: bool) -> str:
+    """Return the host of an address to listen at, which is not open to strangers by mistake.
+
+    Raises:
+        AddressError: It is not an address.
+        InsecureError: It can be reached from other machines, and nobody said that this is meant.
+    """
+    host, _ = parse_address(listen)
+    if not insecure and not is_loopback(host):
+        raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
+    return host
+
+
 def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
     """Return a hub for a verb.
 
@@ -91,11 +94,8 @@ def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
         InsecureError: It can be reached from other machines, and nobody said that this is meant.
         UnreachableError: It cannot be listened at.
     """
-    host, _ = parse_address(listen)
-    if not insecure and not is_loopback(host):
-        raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
-    if not any(isinstance(handler, Teller) for handler in log.handlers):
-        log.addHandler(Teller())
+    check_open(listen, insecure=insecure)
+    tell_warnings()
     return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure)
 
 

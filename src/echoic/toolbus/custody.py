@@ -9,7 +9,7 @@
 
 The machine needs few values itself: those that a script compares, computes with or prints. It asks for them (`Fetch`),
 and the reference becomes the value wherever it stands (`Fetched`). Tools that do not understand references are told the
-values themselves (`resolving.py`).
+values themselves (`delivery.py`).
 
 A script must not notice where values are. So a tool that leaves in order is let go when nobody needs it any more
 (`farewell`): values of it that are still referred to become values of the bus before, and what is on its way from it to
@@ -23,7 +23,6 @@ acknowledged, so that FIN never comes before ACK.
 
 import dataclasses
 import itertools
-import logging
 import secrets
 import threading
 import time
@@ -66,7 +65,6 @@ DELIVERIES_MAX: Final = 0x7FFF_FFFF
 STREAMS_MAX: Final = 65_536
 SETTLE_SECONDS: Final = 0.1
 ALARM_SECONDS: Final = 0.01
-log: Final = logging.getLogger("echoic.toolbus")
 
 
 class Correspondent(Protocol):
@@ -196,7 +194,7 @@ class Custody:
         inline = frozenset(cut.inline)
         with self._lock:
             for reference in cut.references:
-                self._registry.arrive(BUS, _put_of(reference), time.monotonic_ns())
+                self._registry.arrive(BUS, Put.of(reference), time.monotonic_ns())
             delivery = next(self._numbers)
             self._registry.sent(number, delivery, cut.values)
             self._holds.begin(number, delivery, hold)
@@ -383,7 +381,10 @@ class Custody:
                 if not self.busy or left <= 0:
                     break
                 self._changed.wait(min(left, SETTLE_SECONDS))
-        for farewell in self._take(self._farewells):
+        with self._lock:
+            left_over = list(self._farewells.values())
+            self._farewells.clear()
+        for farewell in left_over:
             farewell.do()
 
     def _let_go(self, halted: bool) -> None:
@@ -416,12 +417,6 @@ class Custody:
         if halted or farewell.halted:
             return not self._registry.in_flight_of(number)
         return not self._registry.of(number)
-
-    def _take(self, farewells: dict[int, Farewell]) -> list[Farewell]:
-        with self._lock:
-            every = list(farewells.values())
-            farewells.clear()
-        return every
 
     def _notice(self) -> None:
         """Learn that a reference is gone, at any moment in any thread: nothing but a sign for the loop."""
@@ -489,31 +484,10 @@ class Custody:
         token = token_for(
             key, owner=owner, variable=reference.variable, path=reference.path, asker=asker, epoch=self.epoch
         )
-        return dataclasses.replace(
-            _put_of(reference),
-            transaction=transaction,
-            endpoints=self._endpoints_of(owner, reference.variable),
-            token=token,
-            epoch=self.epoch,
-        )
+        return Put.of(reference, transaction, self._endpoints_of(owner, reference.variable), token)
 
     def _endpoints_of(self, owner: int, variable: int) -> tuple[str, ...]:
         if owner == BUS:
             return self.member.endpoints
         with self._lock:
             return self._registry.endpoints(owner, variable)
-
-
-def _put_of(reference: Reference) -> Put:
-    return Put(
-        0,
-        reference.variable,
-        reference.owner,
-        (),
-        reference.path,
-        reference.kind,
-        reference.name,
-        reference.count,
-        reference.size,
-        epoch=reference.epoch,
-    )

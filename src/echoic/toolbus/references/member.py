@@ -187,7 +187,7 @@ class Member:
         try:
             made = self.part(message.values)
         except LimitExceededError:
-            made = cut(message.values, math.inf, self.number, self._keeping.fresh())
+            made = cut(message.values, math.inf, self.number, self._keeping.fresh(), self.epoch)
         except EncodeError:  # nobody can say that, as whoever encodes it will find out
             yield message
             return
@@ -198,7 +198,7 @@ class Member:
         transaction = next(self._transactions) % REQUEST_BIT or next(self._transactions)
         inline = frozenset(made.inline)
         for reference in references:
-            put = self._put(transaction, reference)
+            put = Put.of(reference, transaction, self.endpoints)
             if reference in inline:
                 yield from self.with_part(put, message.values)
             else:
@@ -394,21 +394,6 @@ class Member:
         with self._lock:
             self._routes.failed(owner, route, time.monotonic_ns())
 
-    def _put(self, transaction: int, reference: Reference) -> Put:
-        """Return a PUT that tells where a value of this member is."""
-        return Put(
-            transaction,
-            reference.variable,
-            reference.owner,
-            self.endpoints,
-            reference.path,
-            reference.kind,
-            reference.name,
-            reference.count,
-            reference.size,
-            epoch=self.epoch,
-        )
-
     def _join_fetch(self, put: Put, coming: Coming) -> None:
         """Wait for the fetch of a value that is under way, or begin one."""
         key: Key = (put.epoch, put.source, put.variable, put.path)
@@ -520,7 +505,7 @@ class Member:
             say(encode_refusal(Refusal(get.request, "too much is asked for")))
             return
         reference = Reference(self.number, get.variable, get.path, content.kind, content.size, epoch=self.epoch)
-        put = replace(self._put(get.request, reference), endpoints=(), token=token, route=get.route, with_value=True)
+        put = replace(Put.of(reference, get.request, token=token), route=get.route, with_value=True)
         say(encode_put(put))
         if not token:  # else who asked gives credit when it knows us
             sending.more(LINK_WINDOW if linked else STREAM_WINDOW)

@@ -135,6 +135,25 @@ class Put:
     epoch: int = 0
     with_value: bool = False
 
+    @classmethod
+    def of(
+        cls, reference: Reference, transaction: int = 0, endpoints: tuple[str, ...] = (), token: bytes = b""
+    ) -> "Put":
+        """Return what tells a reference, and where its value can be had."""
+        return cls(
+            transaction,
+            reference.variable,
+            reference.owner,
+            endpoints,
+            reference.path,
+            reference.kind,
+            reference.name,
+            reference.count,
+            reference.size,
+            token,
+            epoch=reference.epoch,
+        )
+
     @property
     def reference(self) -> Reference:
         """The reference that this tells."""
