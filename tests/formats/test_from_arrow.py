@@ -1,5 +1,6 @@
 """Arrow schemas as event types, and event types as Arrow schemas."""
 
+import base64
 import enum
 from typing import Any
 
@@ -246,7 +247,13 @@ def test_metadata_beside_the_descriptor_does_no_harm() -> None:
 def test_the_layout_of_another_machine_travels_in_the_metadata() -> None:
     format = Format.of(Everything).on(ARCHITECTURES["sparc32"])
     assert Format.of(format.arrow_schema) == format
-    assert format.arrow_schema.metadata == {DESCRIPTOR_KEY: format.descriptor}
+    assert format.arrow_schema.metadata == {DESCRIPTOR_KEY: base64.b64encode(format.descriptor)}
+
+
+def test_a_descriptor_in_plain_bytes_is_read_as_earlier_files_have_it() -> None:
+    format = Format.of(Everything).on(ARCHITECTURES["sparc32"])
+    schema = format.arrow_schema.with_metadata({DESCRIPTOR_KEY: format.descriptor})
+    assert Format.of(schema) == format
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_json_in_braces_is_read_as_json(value: dict[str, Any]) -> None:
     [
         ("T{a}", "expected `:`"),
         ("T{a: foo}", "no type is called `foo`"),
+        (f"T{{a: int[{'9' * 5000}]}}", "a dimension of 5000 characters is none - at character"),
         ("T{a: int", "expected `}`"),
         ("T{}", "expected the name of a field"),
         ("T{a: int} b", "expected the end of the declaration"),

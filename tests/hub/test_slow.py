@@ -219,3 +219,21 @@ def test_small_events_are_bounded_too(start_hub: StartHub) -> None:
     lazy.gate.set()
     eventually(lambda: len(lazy.events) + len(lazy.missed) == 20_000)
     assert set(lazy.numbers) | lazy.missed == set(range(20_000))
+
+
+def test_who_waits_for_the_latest_event_does_not_displace_it(start_hub: StartHub) -> None:
+    """`drain` sends nothing but its question, which is no event that could be later than the last one."""
+    here, there = start_hub(), start_hub()
+    created = here.create("ticks", Tick)
+    lazy = Collector()
+    lazy.gate.clear()
+    there.open(created.id, Tick).subscribe(lazy, slow="latest", on_gap=lazy.gaps.append)
+    source = created.source()
+    for number in range(1000):
+        source.submit_batch([Tick(1, number)])
+    opening = threading.Timer(0.2, lazy.gate.set)
+    opening.start()
+    source.drain()
+    opening.join()
+    assert lazy.numbers[-1] == 999
+    assert set(lazy.numbers) | lazy.missed == set(range(1000))

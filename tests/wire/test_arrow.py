@@ -1,5 +1,7 @@
 """Batches as Arrow columns, and back."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -410,3 +412,11 @@ def test_a_format_for_c_pointers_becomes_columns_too() -> None:
     format = Format.place("Mesh", fields, BIG.with_pointers())
     events = [{field.name: getattr(event, field.name) for field in fields} for event in cells_of(3)]
     assert rows(received(Batch.of(events, format)).arrow, format) == expected(events, format)
+
+
+def test_while_another_thread_imports_pyarrow_events_are_batched_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = numpy.zeros(2, [("x", "i4")])
+    monkeypatch.setitem(sys.modules, "pyarrow", ModuleType("pyarrow"))  # as it looks while it is being imported
+    assert not is_record_batch(events)
+    assert Format.of(events.dtype).name
+    assert Batch.of([{"x": 1}], Format.of(events.dtype)).count == 1

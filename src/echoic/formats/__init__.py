@@ -10,6 +10,7 @@ from echoic.formats.format import Format, reads_types
 from echoic.formats.from_arrow import format_of_schema
 from echoic.formats.from_classes import bind, event
 from echoic.formats.from_text import format_of_text, is_text_of_type
+from echoic.formats.html_table import html_table
 from echoic.formats.matching import (
     Matching,
     block_alignment,
@@ -81,6 +82,7 @@ __all__ = [
     "float64",
     "format_of_schema",
     "format_of_text",
+    "html_table",
     "int8",
     "int16",
     "int32",

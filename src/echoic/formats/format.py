@@ -180,6 +180,11 @@ class Format:
         """The type as an Arrow schema, which carries the descriptor so that the way back is exact."""
         return to_arrow.schema_of(self)
 
+    def __arrow_c_schema__(self) -> object:
+        """Give the type to any library that speaks Arrow's C interface, as a schema."""
+        schema: object = self.arrow_schema
+        return schema.__arrow_c_schema__()  # type: ignore[attr-defined] # the stubs lack it
+
     @cached_property
     def layout(self) -> tuple[object, ...]:
         """What the bytes of a record depend on: equal layouts can share memory whatever else differs."""

@@ -14,7 +14,7 @@ from echoic.formats.checks import shown
 from echoic.formats.fields import Dimension, Field, Kind
 from echoic.formats.format import Format, reads_types
 from echoic.formats.limits import NESTING_MAX
-from echoic.formats.to_arrow import DESCRIPTOR_KEY
+from echoic.formats.to_arrow import DESCRIPTOR_KEY, described_in
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,11 +25,12 @@ __all__ = ["format_of_schema", "read_schema"]
 @reads_types
 def read_schema(declared: object) -> Format | None:
     """Return the format of an Arrow schema."""
-    arrow = sys.modules.get("pyarrow")  # a schema cannot exist before pyarrow was imported
-    if arrow is None or not isinstance(declared, arrow.Schema):
+    # A schema cannot exist before pyarrow was imported, which another thread may be doing.
+    known_as = getattr(sys.modules.get("pyarrow"), "Schema", None)
+    if known_as is None or not isinstance(declared, known_as):
         return None
     schema: pyarrow.Schema = declared
-    described = (schema.metadata or {}).get(DESCRIPTOR_KEY)
+    described = described_in(schema.metadata)
     if described is not None:
         try:
             known = Format.from_descriptor(described)

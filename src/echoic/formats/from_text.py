@@ -22,6 +22,7 @@ __all__ = ["format_of_text", "is_text_of_type"]
 RECORD: Final = re.compile(r"\s*[A-Za-z_]\w*\s*\{", re.ASCII)
 WORD: Final = re.compile(r"\w+", re.ASCII)
 NESTING_MAX: Final = 16
+WORD_CHARACTERS_MAX: Final = 1000
 SLOT_BYTES: Final = NATIVE.slots.size
 SCALARS: Final[dict[str, tuple[Kind, int]]] = {
     **{f"int{8 * size}": (Kind.INT, size) for size in (1, 2, 4, 8)},
@@ -75,6 +76,8 @@ def _field(reader: Reader, depth: int) -> Field:
     dimensions: list[int | str] = []
     while reader.take("["):
         size = reader.match(WORD) or ""
+        if len(size) > WORD_CHARACTERS_MAX:
+            raise FormatError(f"a dimension of {len(size)} characters is none - at character {reader.at + 1}")
         dimensions.append(int(size) if size.isdigit() else size)
         _expect(reader, "]")
     field = replace(field, optional=optional, dimensions=tuple(dimensions))

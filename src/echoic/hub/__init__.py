@@ -14,6 +14,7 @@ from echoic.hub.hub import Hub, HubStatistics, LinkStatistics
 from echoic.hub.intake import Intake, IntakeLimits, IntakeStatistics
 from echoic.hub.intake_client import IntakeClient
 from echoic.hub.moving import SinkState, SourceState
+from echoic.hub.notebook_faces import Live
 from echoic.hub.outbound import Source, SourceStatistics
 from echoic.hub.recording import Recording, RecordingStatistics
 from echoic.hub.replay import Replay, ReplayStatistics
@@ -45,6 +46,7 @@ __all__ = [
     "IntakeStatistics",
     "JoinKeywords",
     "LinkStatistics",
+    "Live",
     "PackingChanged",
     "Parameters",
     "Recording",

@@ -15,15 +15,19 @@ from echoic.hub.eager_sink import EagerSink, Wishes
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.moving import SourceState
 from echoic.hub.naming import named_source
+from echoic.hub.notebook_faces import channel_as_html, live_widget
 from echoic.hub.offer import Delegate, Offer
 from echoic.hub.outbound import Source
+from echoic.hub.recent import Ring, recent_events
 from echoic.hub.remote_shelf import RemoteShelf
 from echoic.hub.sink import Events, Handler, Sink, check_slow
 from echoic.hub.steering import Controls, SourceHelm, steer_channel
 from echoic.recorder import Hole, Journal, LocalShelf, Missing
+from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from echoic.hub.flusher import Flusher
+    from echoic.hub.notebook_faces import Live
 
 __all__ = ["Channel"]
 
@@ -54,6 +58,7 @@ class Channel:
         "foreign",
         "id",
         "name",
+        "ring",
         "sources",
     )
 
@@ -76,6 +81,8 @@ class Channel:
         self._copy: SharedObject | None = None
         self.foreign = False
         """Whether it is that of an equal modulator, which somebody else may have signed."""
+        self.ring: Ring | None = None
+        """The last events, kept since `recent` was first asked for them."""
 
     @property
     def format(self) -> Format | None:
@@ -468,6 +475,50 @@ class Channel:
             return Journal(LocalShelf(recording.storage, self.name))
         return Journal(RemoteShelf(self.endpoints.switchboard, ChannelId.parse(self.id), id))
 
+    def recent(self, n: int = 100, *, seconds: float = 1.0, journal: str = "") -> Batch:
+        """Return the last events as one batch, which pandas, polars, DuckDB and pyarrow take as it is.
+
+        If the channel is recorded, by whichever hub, they are the last ones on the recorder's disk. Else they are the
+        last ones that came here since the first call of `recent` of this object, which subscribes for the life of the
+        hub. Returns as soon as there are `n`, and otherwise after `seconds` with as many as there are, which may be
+        none. There are never more than 32 MiB: of larger events, fewer come.
+
+        Args:
+            n: How many.
+            seconds: How long to wait for as many.
+            journal: The id of the journal, if the channel is recorded in several.
+
+        Raises:
+            LocalError: An argument is out of its range, or nothing came on a channel without a type.
+            UnreachableError: The channel's manager does not answer.
+            JournalError: The journal cannot be read, or there are several and none was named.
+            IncompatibleTypesError: Events cannot have the type in which the channel was opened.
+        """
+        return recent_events(self, n, seconds, journal)
+
+    def live(
+        self, fields: str | Sequence[str] | None = None, seconds: float = 30.0, points_per_second: float = 50.0
+    ) -> "Live":
+        """Return a widget that shows events in a notebook while they come: a chart, a heat map, or the last ones.
+
+        It needs anywidget: pip install 'echoic[jupyter]'. What is shown is reduced inside the sources, by a derived
+        channel, so that a fast channel costs a slow picture. It ends by `stop`, at the end of a `with`, and with the
+        hub.
+
+        Args:
+            fields: Numbers to draw (`"price"`, `["bid", "ask"]`, `"wind[3][4]"`), or one array of one or two
+                dimensions. Without any: the first array of two dimensions; else all numbers, up to six; else events
+                are shown as text.
+            seconds: How much time a chart shows.
+            points_per_second: How many points a second a line has, at most; each stands for all events since the last.
+
+        Raises:
+            LocalError: anywidget is not installed, or a number is out of its range.
+            FormatError: A field cannot be shown, or the channel has no type.
+            EchoicError: The channel cannot be derived from, or not be subscribed to.
+        """
+        return live_widget(self, fields, seconds, points_per_second)
+
     def _derive(
         self, code: str | Callable[..., object], terms: Terms, on_trouble: Callable[[Trouble], object] | None
     ) -> "tuple[Channel, ...]":
@@ -492,6 +543,10 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"<Channel {self.id}: {self.format.name if self.format else 'untyped'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the channel's type as a table, for notebooks."""
+        return channel_as_html(repr(self), self.format)
 
 
 def _fields_of(record: Record) -> dict[str, object]:

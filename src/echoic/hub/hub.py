@@ -51,6 +51,7 @@ from echoic.hub.inbound import Inbound
 from echoic.hub.intake import Intake
 from echoic.hub.large_storage import LargeStorage
 from echoic.hub.lookup import find_channel, register_name
+from echoic.hub.notebook_faces import hub_as_html
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
 from echoic.hub.replay import Replay, start_replay
@@ -571,6 +572,9 @@ class Hub:
 
     def __repr__(self) -> str:
         return f"<Hub at {self.address}>"
+
+    def _repr_html_(self) -> str:
+        return hub_as_html(repr(self), self.statistics().channels)
 
 
 _open_hubs: Final[set[Hub]] = set()

@@ -283,10 +283,8 @@ class Sink:
                 self._changed.wait()
             fresh = self._without_handled(arrival) if not self.closed else None
             if fresh is not None:
-                if self.slow == "latest":
-                    dropped.extend(self._waiting)
-                    self._waiting.clear()
-                    self._waiting_bytes = 0
+                if self.slow == "latest" and fresh.batch.count:
+                    dropped.extend(self._displaced())
                 self._waiting.append(fresh)
                 self._waiting_bytes += fresh.size
             while self.slow == "drop_oldest" and self._waiting_bytes > QUEUE_BYTES_MAX and len(self._waiting) > 1:
@@ -304,6 +302,13 @@ class Sink:
             self.end("it does not keep up (disconnect)")
         if self.on_ready is not None:
             self.on_ready()
+
+    def _displaced(self) -> list[Arrival]:
+        """Take the events that wait out of the queue. Arrivals without any stay: somebody waits for their turn."""
+        displaced = [arrival for arrival in self._waiting if arrival.batch.count]
+        self._waiting = deque(arrival for arrival in self._waiting if not arrival.batch.count)
+        self._waiting_bytes = sum(arrival.size for arrival in self._waiting)
+        return displaced
 
     def take(self, timeout: float | None) -> Arrival | None:
         """Return the next events of the queue; None when there are none in time, or the sink was closed."""

@@ -27,7 +27,7 @@ import numpy
 
 from echoic.errors import EchoicError, IncompatibleTypesError, LocalError
 from echoic.formats import NATIVE, Field, Format, Slots, mismatches, type_of
-from echoic.formats.to_arrow import DESCRIPTOR_KEY
+from echoic.formats.to_arrow import description_of
 from echoic.recorder.reader import Hole, Numbers, Recorded
 from echoic.recorder.selecting import free_lengths
 from echoic.wire import Batch, Buffer
@@ -250,7 +250,7 @@ def _schema(target: Format, missing: set[str], *, metadata: bool) -> "pyarrow.Sc
             if name in target.by_name:
                 raise LocalError(f"the events have a column `{name}` of their own - at `{target.name}`")
             fields.append(pyarrow.field(name, kind, nullable=False))
-    return pyarrow.schema(fields, metadata={DESCRIPTOR_KEY: target.descriptor})
+    return pyarrow.schema(fields, metadata=description_of(target))
 
 
 def own_types() -> "list[tuple[str, pyarrow.DataType]]":

@@ -97,6 +97,10 @@ class Recorded(msgspec.Struct, frozen=True, eq=False, gc=False):
         """
         return self.batch.arrow
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the columns to any library that speaks Arrow's C interface: pandas, polars, DuckDB."""
+        return self.batch.__arrow_c_stream__(requested_schema)
+
     @property
     def sequences(self) -> Numbers:
         """The sequence number of each event."""

@@ -42,8 +42,8 @@ TEXT_BYTES_MAX: Final = (1 << 31) - 1  # Arrow counts them with 32 bits
 
 def is_record_batch(value: object) -> "TypeGuard[pyarrow.RecordBatch]":
     """Tell whether a value is a RecordBatch, without importing pyarrow for the question."""
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(value, arrow.RecordBatch)
+    record_batch = getattr(sys.modules.get("pyarrow"), "RecordBatch", None)  # another thread may be importing it
+    return record_batch is not None and isinstance(value, record_batch)
 
 
 def c_stream(batch: "pyarrow.RecordBatch", requested_schema: object) -> object:

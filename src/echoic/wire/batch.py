@@ -18,7 +18,7 @@ import numpy
 from numpy import ndarray
 
 from echoic.errors import EncodeError, MalformedBatchError
-from echoic.formats import Format, Registry, round_up
+from echoic.formats import Format, Registry, html_table, round_up
 from echoic.wire import arrow, columns
 from echoic.wire.bounds import Bounds, bounds_of, checked_bounds
 from echoic.wire.convert import conversion_of
@@ -34,6 +34,7 @@ __all__ = ["HEADER_BYTES", "Batch", "parse_batch"]
 HEADER: Final = struct.Struct("<QII")
 HEADER_BYTES: Final = 16
 OFFSETS: Final = 1
+SHOWN_EVENTS_MAX: Final = 10
 
 unpack_header: Final = HEADER.unpack_from
 
@@ -246,6 +247,19 @@ class Batch(msgspec.Struct, eq=False, gc=False):
 
     def __repr__(self) -> str:
         return f"<Batch of {self.count} {self.format.name}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first and the last events as a table, for notebooks."""
+        names = [field.name for field in self.format.fields]
+        numbers = numpy.arange(self.count)
+        if self.count > SHOWN_EVENTS_MAX:
+            numbers = numpy.r_[: SHOWN_EVENTS_MAX // 2, self.count - SHOWN_EVENTS_MAX // 2 : self.count]
+        events = self.select(numbers).to(self.format).events()
+        rows = [
+            [number, *(getattr(event, name) for name in names)]
+            for number, event in zip(numbers.tolist(), events, strict=True)
+        ]
+        return html_table(repr(self), ["", *names], rows)
 
 
 class Whole:
