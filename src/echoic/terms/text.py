@@ -86,14 +86,17 @@ def write_text(value: Value, *, characters_max: int = CHARACTERS_MAX) -> str:
     return "".join(pieces)
 
 
-def show(value: Value) -> str:
-    """Return a value as text for people, which ends with `...` where it is too long."""
-    writer = Writer(None)
+def show(value: Value, characters_max: int = SHOWN_MAX) -> str:
+    """Return a value as text for people, which ends with `...` where it is too long.
+
+    It takes no longer than the text is long: of a string of many megabytes only the beginning is spelled.
+    """
+    writer = Writer(None, leaf_max=characters_max)
     pieces = []
     for piece in writer.write(value):
         pieces.append(piece)
-        if writer.written > SHOWN_MAX:
-            return "".join(pieces)[:SHOWN_MAX] + "..."
+        if writer.written > characters_max:
+            return "".join(pieces)[:characters_max] + "..."
     return "".join(pieces)
 
 
@@ -337,13 +340,14 @@ class Abbreviations:
 class Writer:
     """One writing of a value, in pieces; `written` is how many characters there were."""
 
-    def __init__(self, abbreviations: Abbreviations | None) -> None:
+    def __init__(self, abbreviations: Abbreviations | None, leaf_max: int | None = None) -> None:
         self._abbreviations = abbreviations
+        self._leaf_max = leaf_max  # how much of a string or blob is spelled; None for all
         self.written = 0
 
     def write(self, value: Value) -> Iterator[str]:
         """Yield the text of a value."""
-        known = self._abbreviations
+        known, leaf_max = self._abbreviations, self._leaf_max
         # Of each value that is being written: itself, where it began, those in it, what closes it, and its annotations.
         frames: list[tuple[Value, int, Iterator[Value], str, tuple[Value, ...]]] = []
         waiting: Iterator[Value] = iter((value,))
@@ -359,6 +363,8 @@ class Writer:
                     continue
                 bare, annotations = _parts(current)
                 began = self.written + len(separator)
+                if leaf_max is not None and isinstance(bare, str | bytes) and len(bare) > leaf_max:
+                    bare = bare[:leaf_max]
                 piece, inner, closer = _opening(bare)
                 piece = separator + piece
                 self.written += len(piece)

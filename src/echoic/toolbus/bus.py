@@ -27,10 +27,10 @@ from echoic.errors import ClosedError, EchoicError, LocalError, RefusedError, Un
 from echoic.links import Identity
 from echoic.scripts.checking import require
 from echoic.scripts.graph import Program
-from echoic.scripts.running import Machine, MachineLimits, MachineState
-from echoic.scripts.running.messages import FromTool, Input, LineRead, Lost, Said, Step, ToTool
+from echoic.scripts.running import Machine, MachineLimits, MachineState, Wait
+from echoic.scripts.running.messages import FromTool, Input, LineRead, Lost, Said, Step
 from echoic.scripts.syntax.tree import Script
-from echoic.terms import UNDEFINED, TermList, Value, value_of
+from echoic.terms import UNDEFINED, Value, value_of
 from echoic.toolbus.admission import Admission
 from echoic.toolbus.clock import Clock, ClockName, clock_of
 from echoic.toolbus.direct import DirectLine
@@ -41,13 +41,8 @@ from echoic.toolbus.leases import Leases
 from echoic.toolbus.limits import DEFAULT_LIMITS, BusLimits
 from echoic.toolbus.line import Line
 from echoic.toolbus.loop import BusLoop
-from echoic.toolbus.options import (
-    DEFAULT_MACHINE_LIMITS,
-    BusOptions,
-    BusStatistics,
-    ReferenceState,
-    ToolStatistics,
-)
+from echoic.toolbus.options import DEFAULT_MACHINE_LIMITS, BusOptions, BusStatistics, ReferenceState, ToolStatistics
+from echoic.toolbus.parting import part
 from echoic.toolbus.performing import Performer
 from echoic.toolbus.protocol import NO_INSTANCE, Hello
 from echoic.toolbus.reception import Reception
@@ -403,6 +398,11 @@ class Bus:
         """Call a function for every step from now on, in the thread of the bus; it must not wait. Needs `traced`."""
         self._performer.hooks.append(hook)
 
+    def trace(self, *, on: bool) -> None:
+        """Tell steps to the hooks of `on_step`, or no more, whatever the options said; in any thread."""
+        with self._loop.lock:
+            self._loop.machine.traced = on
+
     def on_word(self, hook: OnWord | None) -> None:
         """Call a function for every word between the bus and its tools, for recordings.
 
@@ -447,10 +447,15 @@ class Bus:
             }
         return loop.custody.states(holders, names)
 
-    def state(self) -> MachineState:
-        """Return all processes and tools as they are, for a console."""
+    def state(self, processes_max: int | None = None) -> MachineState:
+        """Return all processes and tools as they are, or so many processes; the bus waits meanwhile."""
         with self._loop.lock:
-            return self._loop.machine.state()
+            return self._loop.machine.state(processes_max)
+
+    def waits(self, processes_max: int = 200) -> tuple[Wait, ...]:
+        """Return who waits for whom, among so many processes; the bus waits meanwhile."""
+        with self._loop.lock:
+            return self._loop.machine.waits(processes_max)
 
     # What lines say (`Audience`)
 
@@ -560,14 +565,7 @@ class Bus:
         self._loop.settle()
         with self._loop.lock:
             conversations = list(self._loop.switchboard.conversations.values())
-        for each in conversations:
-            if not each.terminated:
-                each.line.tell(ToTool.TERMINATE, 0, (TermList(),))
-            each.line.close()
-        deadline = time.monotonic() + self.options.limits.grace_seconds
-        for each in conversations:
-            if isinstance(each.line, DirectLine):
-                each.line.settle(deadline - time.monotonic())
+        part(conversations, self.options.limits.grace_seconds)
         self._launcher.close()
         if self._channels is not None:
             self._channels.close()

@@ -176,7 +176,7 @@ class Counting(RuleBasedStateMachine):
 class TestCounting(Counting.TestCase):  # type: ignore[misc] # hypothesis makes it
     """T8: after every step, what is counted as alive is what a tracing oracle reaches."""
 
-    settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=20, stateful_step_count=40, deadline=None)
 
 
 def test_t7_a_value_in_flight_is_not_finished_before_it_is_acknowledged() -> None:

@@ -19,9 +19,10 @@ Fair: turns go round, from an order that chance decides; of several possible ato
 several possible partners the one who has waited longest is taken.
 """
 
-from typing import assert_never
+from itertools import islice
+from typing import Final, assert_never
 
-from echoic.scripts.graph import Edge, Program, substitute
+from echoic.scripts.graph import Edge, Node, Program, substitute
 from echoic.scripts.running.holding import begin_referring, deliver, holders, need, release, replace, resume
 from echoic.scripts.running.inner_atoms import post
 from echoic.scripts.running.instances import ProcessInstance
@@ -47,16 +48,20 @@ from echoic.scripts.running.records import (
     Possible,
     ProcessState,
     ToolView,
+    Wait,
     Waiting,
 )
 from echoic.scripts.running.tools import HERE, ToolInstance, ToolState, is_gone
 from echoic.scripts.running.turns import FINDING, take_turns
+from echoic.scripts.running.waits import Prospect, waits
 from echoic.scripts.running.world import Chance, World
-from echoic.terms import Reference, Value, ValueNeeded
+from echoic.terms import UNDEFINED, Reference, Value, ValueNeeded
 
 __all__ = ["Machine"]
 
 DEFAULTS = MachineLimits()
+PROSPECTS_MAX: Final = 1000
+WAITING_MAX: Final = 200
 
 
 class Machine:
@@ -83,6 +88,7 @@ class Machine:
         self._world = World(program, chance, now_ns, epoch_ns, limits, traced)
         self._world.finding = FINDING
         self._log = log
+        self._prospects: dict[Node, Prospect] = {}  # what can be done from nodes, for `waits`
         self._idle = True  # whether nobody was woken when the time last went on
 
     @property
@@ -193,12 +199,12 @@ class Machine:
             world.warnings,
         )
 
-    def state(self) -> MachineState:
-        """Return everything there is, for a console."""
+    def state(self, processes_max: int | None = None) -> MachineState:
+        """Return everything there is, for a console; of the processes only so many, the oldest first."""
         self._place_values()
         world = self._world
         return MachineState(
-            tuple(_process_state(process) for process in world.processes.values()),
+            tuple(_process_state(process) for process in islice(world.processes.values(), processes_max)),
             tuple(_tool_view(tool) for tool in world.tools),
             len(world.lines),
             self.statistics(),
@@ -211,6 +217,13 @@ class Machine:
             Possible(process.number, process.name, _waiting(process, edge))
             for process, edge in possibilities(self._world)
         )
+
+    def waits(self, processes_max: int = WAITING_MAX) -> tuple[Wait, ...]:
+        """Return who waits for whom, and who could come, among so many; found in their graphs, which takes a while."""
+        self._place_values()
+        if len(self._prospects) > PROSPECTS_MAX:
+            self._prospects.clear()
+        return waits(self._world, self._prospects, processes_max)
 
     def holders(self) -> dict[Reference, tuple[str, ...]]:
         """Return who holds each reference, in words for people, found by looking at everything."""
@@ -350,6 +363,7 @@ def _process_state(process: ProcessInstance) -> ProcessState:
         tuple(process.subscriptions or ()),
         tuple(process.notes or ()),
         process.due_ns,
+        tuple(UNDEFINED if each is None else each for each in process.slots[: len(process.graph.formals)]),
     )
 
 

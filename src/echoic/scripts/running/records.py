@@ -7,7 +7,17 @@ from echoic.scripts.running.tools import ToolState
 from echoic.scripts.syntax.tree import Span
 from echoic.terms import Value
 
-__all__ = ["LogEntry", "MachineState", "MachineStatistics", "Possible", "ProcessState", "ToolView", "Waiting"]
+__all__ = [
+    "LogEntry",
+    "MachineState",
+    "MachineStatistics",
+    "Party",
+    "Possible",
+    "ProcessState",
+    "ToolView",
+    "Wait",
+    "Waiting",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,7 @@ class ProcessState:
     subscriptions: tuple[Value, ...]
     notes: tuple[Value, ...]
     due_ns: int | None
+    arguments: tuple[Value, ...] = ()  # what it was given, as it is since
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,32 @@ class ToolView:
     claimed: bool
     queued: tuple[tuple[str, tuple[Value, ...]], ...]
     pending: tuple[tuple[Value, ...], ...]  # events that are not acknowledged
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A process, or a tool; number 0 stands for any tool of a name."""
+
+    number: int
+    name: str
+    is_tool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Somebody who waits for somebody at an atom; for nobody there is where `awaited` is None.
+
+    With `at_once` the other one has come to the other half of the atom, and it is time, or a test, or something else
+    that is preferred which keeps the two apart. Without, he could come to it. With `hopeless` nobody ever will: all
+    who could wait themselves, for each other, and nothing from outside can change that.
+    """
+
+    waiter: Party
+    awaited: Party | None
+    atom: str
+    arguments: tuple[Value, ...]
+    at_once: bool
+    hopeless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
