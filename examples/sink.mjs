@@ -8,9 +8,10 @@
 import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import * as wire from './decoder.mjs';
+import * as wire from '../src/echoic/viewer/static/decoder.mjs';
+import * as messages from './messages.mjs';
 
-const { encodeFrame, encodeMsgpack, encodeNumbers } = wire;
+const { encodeFrame, encodeMsgpack, encodeNumbers } = messages;
 const [channel, listenAt = '127.0.0.1:0', slow = 'block'] = process.argv.slice(2);
 const [, managerAddress, name] = /^echoic:\/\/([^/]+)\/(.+)$/.exec(channel ?? '') ?? [];
 if (!name) throw new Error('usage: node sink.mjs echoic://HOST:PORT/NAME [HOST:PORT] [SLOW]');
@@ -101,7 +102,7 @@ async function greet(socket, frames, dialled) {
     if (known) known.socket = known.socket?.destroy() && null; // nothing more is taken from it
     socket.write(Buffer.concat([helloFrame(), countFrame(known ?? { session: 0n, received: 0n })]));
   }
-  const count = await receive(wire.ACKS, wire.decodeCount).finally(() => dialled || answering.delete(hub));
+  const count = await receive(wire.ACKS, messages.decodeCount).finally(() => dialled || answering.delete(hub));
   insist(neighbours.get(hub) === known && !known?.socket && !answering.has(hub), 'there is a better connection');
   insist(dialled || count.session, 'no session');
   const resumed = known !== undefined && known.session === count.session;
@@ -165,7 +166,7 @@ async function join() {
 
 async function take(neighbour, { kind, channel: number, payload }) {
   if (kind === wire.ACKS) {
-    const { session, received } = wire.decodeCount(payload);
+    const { session, received } = messages.decodeCount(payload);
     return session === neighbour.session && neighbour.confirm(received);
   }
   const { formats, fresh } = neighbour;
@@ -173,15 +174,15 @@ async function take(neighbour, { kind, channel: number, payload }) {
   fresh.bytes += payload.length;
   if (++fresh.frames >= TELL_FRAMES || fresh.bytes >= TELL_BYTES) neighbour.tell();
   const cost = 16 + payload.length + (-payload.length & 7);
-  if (kind === wire.FORMATS) await wire.decodeFormats(payload, formats);
-  else if (kind === wire.CONTROL) heed(neighbour, wire.decodeMessage(payload));
+  if (kind === wire.FORMATS) wire.decodeFormats(payload, formats);
+  else if (kind === wire.CONTROL) heed(neighbour, messages.decodeMessage(payload));
   else if (kind === wire.EVENTS) arrive(neighbour, number, wire.decodeEvents(payload, formats), cost);
   else if (kind === wire.CALLS) {
-    const run = wire.decodeCalls(payload, formats);
+    const run = messages.decodeCalls(payload, formats);
     arrive(neighbour, number, run, 0);
     neighbour.post(encodeFrame(wire.REPLIES, encodeNumbers(run.call), number));
   } else if (kind === wire.RUNS) {
-    const { runs, events } = wire.decodeRuns(payload, formats);
+    const { runs, events } = messages.decodeRuns(payload, formats);
     const share = Math.floor(cost / Math.max(events.length, 1));
     for (const run of runs) {
       arrive(neighbour, run.channel, { ...run, events: events.splice(0, run.events) }, share * run.events);

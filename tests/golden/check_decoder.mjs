@@ -1,9 +1,13 @@
-// Checks examples/decoder.mjs against the golden vectors of the wire protocol. Run: node tests/golden/check_decoder.mjs
+// Checks the viewer's decoder.mjs, and examples/messages.mjs, against the golden vectors of the wire protocol. Run:
+//     node tests/golden/check_decoder.mjs
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import * as wire from '../../examples/decoder.mjs';
+import * as decoder from '../../src/echoic/viewer/static/decoder.mjs';
+import { Batch } from '../../src/echoic/viewer/static/columns.mjs';
+import * as messages from '../../examples/messages.mjs';
 
+const wire = { ...decoder, ...messages };
 const { INT, UINT, FLOAT, BOOL, CHAR, ENUMERATION, STRING, BYTES, RECORD, WireError } = wire;
 
 // --- Running and comparing ---
@@ -115,6 +119,28 @@ for (const { name, token, payload, events } of golden.batches) {
     same(batch.events, events, 'events');
     for (const event of batch.events) checkTypes(formats.get(token).record, event);
   });
+}
+/** What columns.mjs reads without making objects is what the decoder reads: single numbers, and arrays of them. */
+function checkColumns(batch, fields, events, prefix = '') {
+  for (const { name, kind, dynamic, dimensions, record } of fields) {
+    const [path, values] = [prefix + name, events.map((event) => event[name])];
+    if (kind === RECORD && !dynamic && !dimensions.length) checkColumns(batch, record.fields, values, `${path}.`);
+    if (![INT, UINT, FLOAT, BOOL, ENUMERATION].includes(kind)) continue;
+    if (!dynamic && !dimensions.length) same([...batch.column(path)], values.map(Number), path);
+    else if (!prefix) values.forEach((value, i) => same(Array.from(batch.array(i, path), Number), value.flat(Infinity).map(Number), path));
+  }
+}
+for (const { name, token, payload, events } of golden.batches) {
+  for (const shift of [0, 4]) {
+    await test('golden', `columns of batch "${name}", ${shift} bytes off`, () => {
+      const bytes = new Uint8Array(shift + 16 + payload.length / 2);
+      bytes.set(fromHex(payload), shift + 16);
+      const batch = new Batch(bytes.subarray(shift), formats);
+      expect(batch.count === events.length, 'the count');
+      same(batch.events(), events, 'events');
+      checkColumns(batch, formats.get(token).record.fields, batch.events());
+    });
+  }
 }
 const described = new Map();
 const said = [...golden.conversation, ...golden.hub_frames, ...golden.derived_conversation, ...golden.turning_conversation];

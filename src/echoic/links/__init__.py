@@ -3,7 +3,7 @@
 from echoic.links.address import format_address, is_loopback, parse_address, unix_path
 from echoic.links.connection import QUIET_SECONDS, Connection
 from echoic.links.dialling import dial
-from echoic.links.identity import Identity
+from echoic.links.identity import Identity, serving_context
 from echoic.links.listener import Listener
 from echoic.links.ring import SHARED_BYTES_MIN
 
@@ -17,5 +17,6 @@ __all__ = [
     "format_address",
     "is_loopback",
     "parse_address",
+    "serving_context",
     "unix_path",
 ]

@@ -3,6 +3,9 @@
 TLS 1.3 and nothing older, and both sides show a certificate: a hub runs code that its peers send, and must know them.
 Whoever has a certificate from `authority` is one of us. Use an authority of your own for this; everybody has a
 certificate from a public one.
+
+Browsers and tools that are no hubs have no certificate to show. They are served by `serving_context`, and prove who
+they are by other means, if at all.
 """
 
 import ssl
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from echoic.errors import InsecureError
 
-__all__ = ["Identity"]
+__all__ = ["Identity", "serving_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,25 @@ class Identity:
                 f"cannot use certificate {self.certificate}, key {self.key} and authority {self.authority}: {error}"
             ) from error
         return context
+
+
+def serving_context(certificate: str | Path, key: str | Path | None) -> ssl.SSLContext:
+    """Return how to serve others than hubs: by a certificate of ours, whoever they are.
+
+    Args:
+        certificate: A PEM file.
+        key: That of its key; None if it is in the same file.
+
+    Raises:
+        InsecureError: They cannot be read, do not belong together, or the key has a password.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key, password=_refuse_password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise InsecureError(f"cannot use certificate {certificate} and key {key}: {error}") from error
+    return context
 
 
 def _refuse_password() -> str:

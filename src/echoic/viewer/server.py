@@ -1,0 +1,297 @@
+"""The viewer: a page for browsers, and its feed, served by a thread of its own.
+
+    with Hub(names="127.0.0.1:7400") as hub, Viewer(hub) as viewer:
+        print(viewer.url)                        http://127.0.0.1:8470/?token=...
+
+uvicorn serves, with a loop of its own; its signal handlers, its log and everything that needs the main thread are left
+out, so that a viewer can be a part of any program. It listens on this machine alone unless told otherwise, and where
+others can reach it only by TLS, or when that is said to be meant. `guard` says who may come in.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import ssl
+import stat
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket
+
+from echoic.errors import InsecureError, LocalError, UnreachableError
+from echoic.hub import Hub
+from echoic.links import format_address, is_loopback, parse_address, serving_context
+from echoic.viewer.editing import Desk
+from echoic.viewer.guard import Guard, Guarded
+from echoic.viewer.observing import Observer
+from echoic.viewer.session import Session
+from echoic.viewer.watching import Shelf
+
+__all__ = ["Viewer", "ViewerStatistics", "kept_token"]
+
+LISTEN: Final = "127.0.0.1:8470"
+STATIC: Final = Path(__file__).with_name("static")
+BROWSERS_MAX: Final = 32
+CONNECTIONS_MAX: Final = 256
+REQUEST_BYTES_MAX: Final = 64 * 1024
+TOKEN_BYTES: Final = 24
+TOKEN_CHARACTERS_MIN: Final = 22  # 128 bits as base64
+TOKEN_CHARACTERS_MAX: Final = 200
+FILE_CHARACTERS_MAX: Final = 1000
+OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+PING_SECONDS: Final = 20.0
+BACKLOG: Final = 128
+START_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 3.0
+PART_SECONDS: Final = 1.0
+TRY_AGAIN_LATER: Final = 1013
+log: Final = logging.getLogger("echoic.viewer")
+
+
+class ViewerStatistics(msgspec.Struct, frozen=True):
+    """Who looks."""
+
+    browsers: int
+    """Tabs that are open."""
+    watches: int
+    """What they have open."""
+    opened: int
+    """Tabs so far."""
+    refused: int
+    """Tabs that were one too many."""
+    waiting_bytes: int
+    """Events that tabs have yet to read."""
+    failures: int
+    """How often the channels could not be surveyed for a reason that nobody expects."""
+    crowded: int = 0
+    """Tabs that do not read their answers."""
+
+
+class Viewer:
+    """Serves the page of a hub's channels until it is closed.
+
+    Args:
+        hub: Who looks for the channels; it stays open when the viewer is closed.
+        listen: Where browsers reach the page; port 0 takes a free one.
+        token: Who has it may look; one is drawn if nothing is said.
+        certificate: A PEM file for TLS, which addresses that other machines can reach need.
+        key: Its key.
+        insecure: Accept instead that others can read along.
+        on_browser: Called with the number of open tabs whenever one comes or goes, in the thread that serves.
+
+    Raises:
+        AddressError: `listen` is not an address.
+        InsecureError: It can be reached from other machines, without TLS; or the certificate cannot be used.
+        LocalError: The token is too short to be one.
+        UnreachableError: It cannot be listened at.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        listen: str = LISTEN,
+        *,
+        token: str = "",
+        certificate: str | Path | None = None,
+        key: str | Path | None = None,
+        insecure: bool = False,
+        on_browser: Callable[[int], object] | None = None,
+    ) -> None:
+        host, _ = parse_address(listen)
+        if not is_loopback(host) and certificate is None and not insecure:
+            raise InsecureError(
+                f"{listen} can be reached from other machines: pass certificate=... and key=..., or insecure=True if "
+                f"that is meant"
+            )
+        self.token: Final = _checked_token(token or secrets.token_urlsafe(TOKEN_BYTES))
+        context = serving_context(certificate, key) if certificate is not None else None
+        self._socket = _listening(listen)
+        port = self._socket.getsockname()[1]
+        self.address: Final = format_address(host, port)
+        self._guard = Guard(self.token, host, port, secure=context is not None)
+        self.url: Final = f"{self._guard.scheme}://{self.address}/?token={self.token}"
+        self._desk, self._shelf = Desk(hub), Shelf()
+        self._sessions: set[Session] = set()
+        self._opened = self._refused = 0
+        self._on_browser = on_browser
+        self._pool = ThreadPoolExecutor(BROWSERS_MAX + 4, "echoic-viewer")
+        self._observer = Observer(hub)
+        self._server = _Server(self._configuration(context), self._part)
+        self._thread = threading.Thread(target=self._serve, name="echoic-viewer", daemon=True)
+        self._closed = False
+        self._thread.start()
+        if not self._server.ready.wait(START_SECONDS):
+            self.close()
+            raise UnreachableError(f"the page could not be served at {self.address}")
+
+    def statistics(self) -> ViewerStatistics:
+        """Return who looks."""
+        sessions = list(self._sessions)
+        watches = sum(len(session.watches) for session in sessions)
+        waiting = sum(session.waiting_bytes for session in sessions)
+        failures = self._observer.failures
+        crowded = sum(session.crowded for session in sessions)
+        return ViewerStatistics(len(sessions), watches, self._opened, self._refused, waiting, failures, crowded)
+
+    def close(self) -> None:
+        """Tell the tabs, and serve no more. Takes some seconds at most, whatever they do."""
+        if self._closed:
+            return
+        self._closed = True
+        self._server.should_exit = True
+        self._thread.join(CLOSE_SECONDS)
+        self._observer.close()
+        self._pool.shutdown(wait=False, cancel_futures=False)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _configuration(self, context: ssl.SSLContext | None) -> uvicorn.Config:
+        app = Starlette(
+            routes=[
+                WebSocketRoute("/feed", self._feed),
+                Mount("/", StaticFiles(directory=STATIC, html=True)),
+            ]
+        )
+        config = uvicorn.Config(
+            Guarded(app, self._guard),
+            loop="asyncio",
+            http="h11",
+            ws="websockets-sansio",
+            ws_max_size=REQUEST_BYTES_MAX,
+            ws_ping_interval=PING_SECONDS,
+            ws_ping_timeout=PING_SECONDS,
+            ws_per_message_deflate=False,  # events are numbers: it would cost more than it saves on one machine
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=CONNECTIONS_MAX,
+            timeout_graceful_shutdown=1,
+        )
+        config.load()
+        if context is not None:
+            config.ssl = context
+        return config
+
+    def _serve(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        except OSError as error:
+            log.error("the page cannot be served any more: %s", error)  # noqa: TRY400 - the reason is enough
+
+    async def _feed(self, websocket: WebSocket) -> None:
+        """Serve a tab."""
+        if len(self._sessions) >= BROWSERS_MAX:
+            self._refused += 1
+            await websocket.accept()
+            await websocket.close(TRY_AGAIN_LATER, f"{BROWSERS_MAX} tabs are open, which is the limit")
+            return
+        session = Session(websocket, self._desk, self._shelf, self._observer, self._pool)
+        self._sessions.add(session)
+        self._opened += 1
+        self._tell()
+        try:
+            await session.run()
+        finally:
+            self._sessions.discard(session)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._on_browser is not None:
+            self._on_browser(len(self._sessions))
+
+    async def _part(self) -> None:
+        """Take leave of all tabs."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(session.part() for session in list(self._sessions))), PART_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"<Viewer at {self.address}>"
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and takes leave before it ends."""
+
+    def __init__(self, config: uvicorn.Config, part: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self.ready: Final = threading.Event()
+        self._part = part
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._part()
+        connections = list(self.server_state.connections)
+        await super().shutdown(sockets)
+        for connection in connections:
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()  # what a tab has not read by now would keep its socket open for ever
+        await asyncio.sleep(0)
+
+
+def kept_token(path: str | Path) -> str:
+    """Return the token that a file holds; draw one, and write it there for its owner alone, if there is no file.
+
+    Raises:
+        LocalError: The file cannot be read or written, or others can write it: they would know the token.
+    """
+    file = Path(path)
+    try:
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="ascii") as made:
+                made.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+        with file.open(encoding="ascii") as kept:
+            found = os.fstat(kept.fileno())
+            if found.st_uid not in (os.getuid(), 0) or found.st_mode & OTHERS_WRITE:
+                raise LocalError(f"others than this user can change the token in {file}: make it the user's own")
+            return kept.read(FILE_CHARACTERS_MAX).strip()
+    except (OSError, ValueError) as error:
+        raise LocalError(f"cannot read or write the token in {file}: {error}") from error
+
+
+def _checked_token(token: str) -> str:
+    plain = token.isascii() and token.replace("-", "").replace("_", "").isalnum()
+    if not plain or not TOKEN_CHARACTERS_MIN <= len(token) <= TOKEN_CHARACTERS_MAX:
+        raise LocalError(
+            f"a token has {TOKEN_CHARACTERS_MIN} to {TOKEN_CHARACTERS_MAX} letters, digits, - and _, got one of "
+            f"{len(token)} characters"
+        )
+    return token
+
+
+def _listening(listen: str) -> socket.socket:
+    host, port = parse_address(listen)
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        raise UnreachableError(f"cannot listen at {listen}: {error.strerror or error}") from error
+    return made
