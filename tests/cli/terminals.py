@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 from echoic.cli import main
+from tests.nursery import Fledgling
 
 PATIENCE_SECONDS = 120.0
 POLL_SECONDS = 0.02
@@ -70,14 +70,7 @@ class Terminal:
 
     def __init__(self, *words: str, names: str) -> None:
         environment = {**os.environ, "ECHOIC_NAMES": names, "COLUMNS": "100"}
-        self.process = subprocess.Popen(
-            [*PROGRAM, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        self.process = Fledgling(["echoic.cli:main", *words], environment=environment)
         self.out, self.err = "", ""
         self._readers = [threading.Thread(target=self._read, args=(stream,)) for stream in ("out", "err")]
         for reader in self._readers:

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from echoic.cli.bus_trace_page import page_of
-from echoic.cli.bus_tracing import TracedStep, TraceHead
+from echoic.cli.bus_tracing import TraceHead
 from echoic.scripts.exploring import read_aut
+from echoic.toolbus.history import TracedStep
 from tests.cli.terminals import type_here
 
 HELLO = 'process Hello is printf("hello\\n") . shutdown("done")\ntoolbus(Hello)\n'

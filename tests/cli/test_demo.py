@@ -28,8 +28,12 @@ RUN_SECONDS_MAX = 400
 
 
 def start(*arguments: str, folder: Path) -> subprocess.Popen[str]:
-    """Start the demo with a name server of its own, away from those of other tests."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+    """Start the demo with a name server of its own, away from those of other tests.
+
+    Of what Spark is told by its surroundings only how Java runs is kept, which is the same for all tests.
+    """
+    foreign = [name for name in os.environ if name.startswith(("SPARK", "PYSPARK")) and name != "SPARK_SUBMIT_OPTS"]
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
     return subprocess.Popen(
         [sys.executable, "-c", "from echoic.cli import main; main()", "demo", *arguments],
         cwd=folder,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from echoic import Hub, Journal, event
-from echoic.cli.pipelines_shown import Live, PipelineLoad, Pipelines, live_line, output_row, pipeline_row
+from echoic import Journal, event
+from echoic.cli.pipelines_shown import Live, live_line, output_row
 from echoic.recorder import Disk
-from echoic.spark.pipeline import Progress, Run, StateFolder, Tally
+from echoic.spark.pipeline import Run, StateFolder, Tally
 from tests.cli.terminals import Desk, Terminal, desk
 from tests.recorder.recordings import Scribe
 from tests.spark.patience import patiently
@@ -172,21 +172,6 @@ def test_without_java_there_is_one_line(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "java" in complaint(system.run("pipeline", "run", str(market), "--once")).lower()
-
-
-def test_progress_is_followed_on_any_channel_that_has_it() -> None:
-    progress = Progress("market", "some", 3, 10, 2.5, 9, 4, 120, 1_760_000_000.0, 1, 2, 1.0)
-    with Hub() as hub:
-        pipelines = Pipelines(hub)
-        channel, other = hub.create("pipeline.market", Progress), hub.create("pipeline.other", Deal)
-        hub.create("trades", Deal)
-        pipelines.follow(hub.channels())
-        other.source().submit_sync(Deal("IBM", 1))
-        channel.source().submit_sync(progress)
-        (load,) = pipelines.loads()
-        assert load == PipelineLoad("market", "some", 3, 10, 2.5, 9, 4, 120, 1_760_000_000.0, 1, 2, 1.0)
-        assert pipeline_row(load)[-1] == "2025-10-09 08:53:20"
-        pipelines.follow([])
 
 
 def test_a_line_is_drawn_about_once_a_second() -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from echoic.cli.bus_desk import ask
 from echoic.cli.bus_looking import Watch, age_text, check_watch, chosen_bus, look
 from echoic.cli.screen import json_text, say
 from echoic.cli.tables import table_lines
 from echoic.cli.where import AsJson, Flag
+from echoic.toolbus.desk import ask
 
 __all__ = ["console"]
 
@@ -93,6 +93,11 @@ def _process_lines(state: dict[str, Any]) -> Iterator[str]:
     left = state["statistics"]["processes"] - len(rows)
     if left > 0:
         yield f"and {left} processes more"
+    waiters = [each["waiter"] for each in state["waits"] if each["hopeless"]]
+    lost = list(dict.fromkeys(f"{each['name']}({each['number']})" for each in waiters))
+    if lost:
+        more = f" and {len(lost) - LISTED_MAX} more" if len(lost) > LISTED_MAX else ""
+        yield f"can never go on, for whoever could help waits too: {', '.join(lost[:LISTED_MAX])}{more}"
     for process in state["processes"][:LISTED_MAX]:
         for note in process["notes"][:10]:
             yield f"  note for {process['name']}({process['number']}): {note}"

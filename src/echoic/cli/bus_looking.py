@@ -8,11 +8,11 @@ from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 
-from echoic.cli.bus_desk import ask, running_buses
 from echoic.cli.bus_scripts import NOT_FOUND, say_error
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.tables import print_table
 from echoic.errors import LocalError, UnreachableError
+from echoic.toolbus.desk import ask, running_buses
 
 __all__ = ["Watch", "age_text", "check_watch", "chosen_bus", "look"]
 

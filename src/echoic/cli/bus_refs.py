@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from echoic.cli.bus_looking import Watch, age_text, check_watch, chosen_bus, look
-from echoic.cli.quantities import NANOSECONDS, bytes_text, nanoseconds_of
+from echoic.cli.quantities import NANOSECONDS, nanoseconds_of
 from echoic.cli.tables import table_lines
 from echoic.cli.where import AsJson
+from echoic.monitor import bytes_text
 
 __all__ = ["refs"]
 

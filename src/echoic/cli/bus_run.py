@@ -4,7 +4,7 @@
                            |  ---- warnings, and how it ended -> stderr
                            +------ --trace, --record ----------> files
                            +------ --channel ------------------> channel bus.NAME
-                           +------ ConsoleDesk <---------------- echoic bus console
+                           +------ ConsoleDesk <---------------- echoic bus console, echoic viewer
 
 A script that nothing can move any more does not hang the terminal: the bus is looked at once a second while it rests,
 and where no process can go on and nobody outside could change that, the run has failed and says who waits for what.
@@ -23,18 +23,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.bus_desk import ConsoleDesk, check_name
 from echoic.cli.bus_scripts import FAILED, PLAIN, Preparation, say_error, say_findings
-from echoic.cli.bus_state import held_up, references_of, state_of, waiting_lines
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import Flag, Where
+from echoic.cli.where import ContextName, Flag, Where
 from echoic.errors import ClosedError, InsecureError, LocalError
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
+from echoic.toolbus.desk import ConsoleDesk, check_name
+from echoic.toolbus.history import StepHistory
 from echoic.toolbus.keyboard import read_standard_input
+from echoic.toolbus.state import LISTED_MAX, held_up, references_of, state_of, waiting_lines
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -47,6 +48,10 @@ POLL_SECONDS: Final = 0.2
 SHOWN_PROCESSES: Final = 10
 REFERENCES_ASKED: Final = re.compile(r"refs( \d{1,9}(\.\d{1,9})?)?")
 """The second word is how many seconds old they must be."""
+STATE_ASKED: Final = re.compile(r"state( \d{1,4})?")
+"""The second word is how many processes are told of."""
+HISTORY_ASKED: Final = re.compile(r"history( \d{1,18})?")
+"""The second word is the number of the last step that is known."""
 
 
 @Parameter(name="*")
@@ -100,6 +105,7 @@ class Manner:
         str | None,
         Parameter(help="The name server for channels. [default: $ECHOIC_NAMES, echoic.toml, 127.0.0.1:7400]"),
     ] = None
+    context: ContextName = None
 
 
 MANNER: Final = Manner()
@@ -159,6 +165,7 @@ class Run:
         self._started = time.time()
         self._asked_to_end = threading.Event()
         self._typing = True
+        self._history: StepHistory | None = None
         if not quiet:
             say_findings(self._findings)
         tell_warnings()
@@ -219,6 +226,7 @@ class Run:
                 trace=1, script=str(self.path), seed=bus.seed, began=self._started, virtual=manner.virtual_time
             )
             bus.on_step(stack.enter_context(TraceWriter(manner.trace, self.script, head, now_ns)).add)
+        self._history = StepHistory(bus, now_ns, traced=options.traced or options.hub is not None)
         return bus
 
     def watch(self, bus: Bus) -> None:
@@ -268,10 +276,13 @@ class Run:
             return {"name": self.name, "ends": True}
         if REFERENCES_ASKED.fullmatch(question):
             return references_of(bus, str(self.path), older_seconds=float(question.removeprefix("refs") or 0))
-        if question != "state":
-            return {"error": f"`{question}` is not known; there are `state`, `refs` and `shutdown`"}
+        if HISTORY_ASKED.fullmatch(question) and self._history is not None:
+            return self._history.since(int(question.removeprefix("history") or 0))
+        if not STATE_ASKED.fullmatch(question):
+            return {"error": f"`{question}` is not known; there are `state`, `refs`, `history` and `shutdown`"}
         checks = [f"{each.file}:{each.line}:{each.column}: {each.message}" for each in self._findings.warnings]
-        return state_of(bus, str(self.path), self._started, checks)
+        processes_max = int(question.removeprefix("state") or LISTED_MAX)
+        return state_of(bus, str(self.path), self._started, checks, processes_max)
 
     def _read_line(self, prompt: str) -> str | None:
         """Return a line for `read`, and note when there are no more."""
@@ -291,7 +302,7 @@ class Run:
     def _hub(self) -> Iterator["Hub"]:
         from echoic.cli.meeting import attend
 
-        with attend(Where(names=self._manner.names), "bus") as hub:
+        with attend(Where(names=self._manner.names, context=self._manner.context), "bus") as hub:
             yield hub
 
 

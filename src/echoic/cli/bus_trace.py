@@ -10,10 +10,11 @@ import msgspec
 from cyclopts import Parameter
 
 from echoic.cli.bus_scripts import find_file, say_error
-from echoic.cli.bus_tracing import TracedStep, read_trace
+from echoic.cli.bus_tracing import read_trace
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.where import AsJson, Flag
 from echoic.errors import JournalError, LocalError
+from echoic.toolbus.history import TracedStep
 
 __all__ = ["trace"]
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from echoic.cli.bus_tracing import TracedStep, TraceHead
+from echoic.cli.bus_tracing import TraceHead
+from echoic.toolbus.history import TracedStep
 
 __all__ = ["page_of"]
 

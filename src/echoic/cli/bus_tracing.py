@@ -5,14 +5,11 @@ r"""Traces: one line of JSON for each step of a script, after a head that says o
      "file":"hello.tb","line":2,"column":18}
     {"number":2,"at":0.000020,"process":1,"name":"A","atom":"snd-msg",...,"partner":2,"partner_name":"B","partner_line":9}
 
-Times are in seconds since the start. Arguments are texts of terms, of which what is very long is cut off. A step does
-not know the name of its partner, so the names of processes are kept here: those that are started are numbered in their
-order, and the others are created by a step.
+What a step is as a plain value says `echoic.toolbus.history`.
 """
 
 import threading
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
@@ -20,17 +17,17 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 import msgspec
 
 from echoic.errors import JournalError
+from echoic.toolbus.history import StepTeller, TracedStep
 
 if TYPE_CHECKING:
     from echoic.scripts.running.messages import Step
     from echoic.scripts.syntax.tree import Script
 
-__all__ = ["TraceHead", "TraceWriter", "TracedStep", "read_trace"]
+__all__ = ["TraceHead", "TraceWriter", "read_trace"]
 
 VERSION: Final = 1
 ARGUMENT_CHARACTERS_MAX: Final = 1000
 LINE_CHARACTERS_MAX: Final = 1_000_000
-NS: Final = 1_000_000_000
 
 
 class TraceHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,30 +38,6 @@ class TraceHead(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     began: float
     virtual: bool = False
-
-
-class TracedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An atom that was done, or two that met: then the process is the one that sent."""
-
-    number: int
-    at: float
-    process: int
-    name: str
-    atom: str
-    arguments: list[str]
-    file: str
-    line: int
-    column: int
-    partner: int = 0
-    partner_name: str = ""
-    partner_line: int = 0
-
-    @property
-    def text(self) -> str:
-        """The atom as it was done."""
-        if self.atom == ":=":
-            return f":= {', '.join(self.arguments)}"
-        return f"{self.atom}({','.join(self.arguments)})" if self.arguments else self.atom
 
 
 class TraceWriter:
@@ -82,10 +55,8 @@ class TraceWriter:
         Raises:
             JournalError: It cannot be written.
         """
-        calls = chain.from_iterable(configuration.calls for configuration in script.configurations)
-        self._names = {number: call.name for number, call in enumerate(calls, 1)}
+        self._teller = StepTeller(script, now_ns, ARGUMENT_CHARACTERS_MAX)
         self._encoder = msgspec.json.Encoder()
-        self._began_ns: int | None = now_ns
         self._lock = threading.Lock()
         try:
             self._file: TextIO | None = path.open("w", encoding="utf-8")
@@ -95,31 +66,7 @@ class TraceWriter:
 
     def add(self, step: "Step") -> None:
         """Add a step; for `Bus.on_step`."""
-        from echoic.terms import Term
-        from echoic.terms.text import show
-
-        self._names[step.process] = step.name
-        match step.atom, step.arguments:
-            case "create", (Term(name=name), int() as number):
-                self._names[number] = name
-            case _:
-                pass
-        self._write(
-            TracedStep(
-                number=step.number,
-                at=round((step.at_ns - (self._began_ns or 0)) / NS, 6),
-                process=step.process,
-                name=step.name,
-                atom=step.atom,
-                arguments=[show(value)[:ARGUMENT_CHARACTERS_MAX] for value in step.arguments],
-                file=step.span.file,
-                line=step.span.line,
-                column=step.span.column,
-                partner=step.partner or 0,
-                partner_name=self._names.get(step.partner or 0, ""),
-                partner_line=step.partner_span.line if step.partner_span is not None else 0,
-            )
-        )
+        self._write(self._teller.told(step))
 
     def add_all(self, steps: Iterable["Step"]) -> None:
         """Add steps."""

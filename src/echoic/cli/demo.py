@@ -1,7 +1,8 @@
 """`echoic demo`: the main job, on this machine and bounded in time.
 
     exchange, atmosphere ──> live channels ──> derived channels ──> desk
-                                   └──> journals ──> pipeline on Spark ──> tables, channel `ticker` ──> desk
+                                   ├──> journals ──> pipeline on Spark ──> tables, channel `ticker` ──> desk
+                                   └──> viewer: a page in the browser
 
 Spark takes some seconds to start, so that is done in a thread while the channels come up. What Spark does happens in
 that thread too: Ctrl-C reaches the main thread, which calls nothing of Java and can end everything in good order.
@@ -29,7 +30,9 @@ from echoic.cli.demo_events import pipeline_text
 from echoic.cli.demo_results import Check, Tables, checks
 from echoic.cli.demo_telling import Teller
 from echoic.cli.where import NOWHERE, Flag, Where, names_address
-from echoic.errors import PipelineError
+from echoic.errors import PipelineError, UnreachableError
+from echoic.hub import Hub
+from echoic.viewer import Viewer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,11 +59,12 @@ def demo(
     stay: Flag = False,
     where: Where = NOWHERE,
 ) -> None:
-    """Show it all at work: live and derived channels, a recorder, a pipeline on Spark, tables, results as a channel.
+    """Show it all at work: channels, derivations, a page, a recorder, a pipeline on Spark, tables, a result channel.
 
     An exchange and an atmosphere model publish from processes of their own. What a desk wants of them is computed
     inside of these processes. A recorder keeps all of it; Spark turns it into tables, and its results into a channel,
-    which is read back live. At the end the tables are compared with what was counted elsewhere, and drawn.
+    which is read back live. The page whose address is printed shows it in the browser. At the end the tables are
+    compared with what was counted elsewhere, and drawn.
 
     Try:
         echoic demo
@@ -131,6 +135,8 @@ def _play(teller: Teller, folder: Path, seconds: float, names: str, *, stay: boo
         channels = stack.enter_context(LiveChannels(names, folder / "journals"))
         pipeline.names = channels.names
         teller.channels(channels)
+        looking = stack.enter_context(Hub(names=channels.names, name="viewer"))
+        teller.page(stack.enter_context(_page(looking)).url)
         channels.go()
         running = _await(pipeline, teller, channels)
         channels.listen(running.run.outputs["ticker"])
@@ -146,6 +152,14 @@ def _play(teller: Teller, folder: Path, seconds: float, names: str, *, stay: boo
     teller.plot(tables, savings, folder / PICTURE)
     teller.next(folder)
     return [check for check in compared if not check.passed]
+
+
+def _page(hub: Hub) -> Viewer:
+    """Return a viewer at its usual address, or, where another is there already, at any."""
+    try:
+        return Viewer(hub)
+    except UnreachableError:
+        return Viewer(hub, "127.0.0.1:0")
 
 
 class PipelineThread:

@@ -1,7 +1,8 @@
 """The channels of `echoic demo`: a name server, two processes that publish, a recorder, and a desk that listens.
 
     exchange   ── trades ──┬── recorder: journals/
-    (process)              └── odd_lots ─────┐
+    (process)              ├── odd_lots ─────┐
+                           └── one_symbol    │   for who looks at it in the viewer
     atmosphere ── wind ────┬── recorder      ├── desk
     (process)              └── layer_means ──┘
 
@@ -15,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from echoic.cli.demo_events import LAYER_MEANS, LOT, ODD_LOTS, LayerMeans, Tick, Trade, Wind
+from echoic.cli.demo_events import LAYER_MEANS, LOT, ODD_LOTS, ONE_SYMBOL, LayerMeans, Tick, Trade, Wind
 from echoic.cli.demo_plot import Saving
 from echoic.cli.demo_results import Live
 from echoic.cli.demo_stage import Actor, Report
 from echoic.errors import ChannelNotFoundError, UnreachableError
-from echoic.hub import Channel, Hub
+from echoic.hub import Channel, Hub, Recording
 
 __all__ = ["LiveChannels"]
 
@@ -31,12 +32,12 @@ LOOK_SECONDS: Final = 0.02
 class LiveChannels:
     """Everything that is live; leaving its `with` ends it."""
 
-    def __init__(self, address: str, journals: Path) -> None:
+    def __init__(self, address: str, journals: Path | None) -> None:
         """Start all of it, and return when the channels are open; nothing is published yet.
 
         Args:
             address: Where names are served, if that is free; anywhere on this machine otherwise.
-            journals: Where channels are recorded.
+            journals: Where channels are recorded; without a place nothing is kept, and it can go on for ever.
 
         Raises:
             EchoicError: Something did not come up.
@@ -45,10 +46,9 @@ class LiveChannels:
         with ExitStack() as stack:
             self.names: Final = stack.enter_context(_name_server(address)).address
             self._actors = [
-                stack.enter_context(Actor(f"echoic.cli.demo_{module}", self.names))
+                stack.enter_context(Actor(f"echoic.cli.demo_{module}", self.names, recorded=journals is not None))
                 for module in ("exchange", "weather")
             ]
-            recorder = stack.enter_context(Hub(names=self.names, name="recorder"))
             self._desk = stack.enter_context(Hub(names=self.names, name="desk"))
             trades = self._opened("trades", Trade)
             wind = self._opened("wind", Wind)
@@ -56,9 +56,13 @@ class LiveChannels:
                 trades.derive(ODD_LOTS, params={"lot": LOT}, name="odd_lots"),
                 wind.derive(LAYER_MEANS, LayerMeans, name="layer_means"),
             )
-            self._derived[0].subscribe(self.live.odd_lots.append)
-            self._derived[1].subscribe(self.live.layer_means.append)
-            self._recordings = {name: recorder.record(name, journals) for name in ("trades", "wind")}
+            trades.derive(ONE_SYMBOL, params={"symbol": "IBM", "volume": 1000}, name="one_symbol")  # for who looks
+            self._derived[0].subscribe(self.live.odd_lots.append if journals else _pass_over)
+            self._derived[1].subscribe(self.live.layer_means.append if journals else _pass_over)
+            self._recordings: dict[str, Recording] = {}
+            if journals:
+                recorder = stack.enter_context(Hub(names=self.names, name="recorder"))
+                self._recordings = {name: recorder.record(name, journals) for name in ("trades", "wind")}
             self._resources = stack.pop_all()
 
     @property
@@ -118,6 +122,10 @@ class LiveChannels:
             except ChannelNotFoundError:
                 time.sleep(LOOK_SECONDS)
         raise UnreachableError(f"nobody has created channel `{name}` at {self.names}")
+
+
+def _pass_over(_: object) -> None:
+    """Listen, so that there is somebody to derive for."""
 
 
 def _name_server(address: str) -> Hub:

@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 
 from echoic.formats import Array, event, float64
 
-__all__ = ["LAYERS", "LAYER_MEANS", "LOT", "ODD_LOTS", "POINTS", "LayerMeans", "Tick", "Trade", "Wind", "pipeline_text"]
+__all__ = [
+    "LAYERS",
+    "LAYER_MEANS",
+    "LOT",
+    "ODD_LOTS",
+    "ONE_SYMBOL",
+    "POINTS",
+    "LayerMeans",
+    "Tick",
+    "Trade",
+    "Wind",
+    "pipeline_text",
+]
 
 LAYERS: Final = 37
 POINTS: Final = 253
@@ -58,6 +70,8 @@ class Tick:
     volume: int
     mean: float
 
+
+ONE_SYMBOL: Final = "{ return input.symbol == param.symbol && input.volume >= param.volume; }"
 
 ODD_LOTS: Final = "{ return input.volume > 0 && input.volume < param.lot; }"
 

@@ -24,6 +24,7 @@ from echoic.hub import Hub, Source
 
 __all__ = ["Actor", "Cues", "Report", "perform"]
 
+RECORDED: Final = "--recorded"
 GO_SECONDS_MAX: Final = 60.0
 REPORT_SECONDS_MAX: Final = 30.0
 LEAVE_SECONDS_MAX: Final = 5.0
@@ -74,18 +75,18 @@ def perform(name: str, channel: str, declared: type, publish: Callable[[Source, 
     with Hub(names=sys.argv[1], name=name) as hub:
         created = hub.create(channel, declared)
         if cues.going.wait(GO_SECONDS_MAX):
-            with created.source(name=name) as source:
+            with created.source(name=name if RECORDED in sys.argv else "") as source:
                 cues.tell(publish(source, cues))
 
 
 class Actor:
     """A process that publishes, as the demo holds it."""
 
-    def __init__(self, module: str, names: str) -> None:
-        """Start `python -m MODULE NAMES`."""
+    def __init__(self, module: str, names: str, *, recorded: bool) -> None:
+        """Start `python -m MODULE NAMES`; one whose events are recorded could go on where it was stopped."""
         self._module = module
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, names],
+            [sys.executable, "-m", module, names, *([RECORDED] if recorded else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

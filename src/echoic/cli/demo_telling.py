@@ -54,6 +54,10 @@ class Teller:
         )
         self._step("odd_lots, layer_means: derived by code of the desk, compiled inside these two processes")
 
+    def page(self, url: str) -> None:
+        """Say where the page is."""
+        self._step(f"look at it in the browser while it runs: {url}")
+
     def pipeline(self, running: "Running", description: str) -> None:
         """Say that the pipeline runs, and what is shown of it."""
         clear_line()
@@ -137,6 +141,7 @@ class Teller:
             f"{echoic} journal cat {place}/journals --channel trades -n 3 --where 'input.volume < 5'",
             f"{echoic} pipeline run {place}/demo.toml --once",
             f'{python} -c "{table}"',
+            f"{echoic} viewer --demo     the channels and the page alone, for as long as you like: move its sliders",
             f"{echoic} demo --stay     and meanwhile, in another terminal, {echoic} top",
         ):
             self._say(f"  {line}")

@@ -13,25 +13,25 @@ import msgspec
 from cyclopts import Parameter
 
 from echoic.channels import ChannelId, Policy
-from echoic.cli.derivations import (
-    DerivationLoad,
-    DerivationSample,
-    derivation_loads,
-    derivation_sample,
-    percentage,
-    troubles,
-)
-from echoic.cli.finding import find
 from echoic.cli.meeting import attend
-from echoic.cli.quantities import bytes_text
 from echoic.cli.recipes import AROUND, Around, Code, decoded_block, read_code
 from echoic.cli.rendering import as_json as as_json_line
 from echoic.cli.screen import json_text, printable, say
-from echoic.cli.survey import ask_all
 from echoic.cli.where import NOWHERE, AsJson, Text, Where
 from echoic.ecode import analyse
 from echoic.errors import ChannelExistsError, ChannelNotFoundError, FormatError, UnreachableError
 from echoic.hub import Channel, Hub
+from echoic.monitor import (
+    DerivationLoad,
+    DerivationSample,
+    ask_all,
+    bytes_text,
+    derivation_loads,
+    derivation_sample,
+    find,
+    percentage,
+    troubles,
+)
 
 __all__ = ["derive"]
 

@@ -10,13 +10,13 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from echoic.channels import Gap
-from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
 from echoic.cli.rendering import TRUNCATE_DEFAULT, Renderer, as_blocks, as_csv, as_json
 from echoic.cli.screen import say
 from echoic.cli.where import NOWHERE, Where
 from echoic.errors import EchoicError, UnreachableError
 from echoic.hub import Channel, Hub, Sink
+from echoic.monitor import Following
 from echoic.wire import Batch
 
 __all__ = ["echo"]
@@ -102,7 +102,7 @@ class Reader:
         self._stopped = threading.Event()
         self._slow = slow
         self._condition = condition
-        self.following: Final = Following(hub, channel, self._subscribe)
+        self.following: Final = Following(hub, channel, self._subscribe, say)
 
     def take(self, timeout: float | None) -> Batch:
         """Return the next batch.

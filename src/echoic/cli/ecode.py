@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from echoic.channels import Policy
 from echoic.cli.declaring import declared_type
-from echoic.cli.finding import find
 from echoic.cli.meeting import visit
 from echoic.cli.recipes import AROUND, Around, read_code
 from echoic.cli.screen import json_text, printable
@@ -19,6 +18,7 @@ from echoic.cli.where import NOWHERE, AsJson, Text, Where
 from echoic.ecode import Analysis, Program, analyse
 from echoic.errors import ECodeError, FormatError, LocalError
 from echoic.formats import Format
+from echoic.monitor import find
 
 __all__ = ["check"]
 

@@ -28,7 +28,7 @@ from echoic.cli.meeting import Meeting, check_open
 from echoic.cli.screen import say
 from echoic.cli.teller import tell_warnings
 from echoic.cli.typed_lines import event_of_line, typed_lines
-from echoic.cli.where import Flag, Where, names_address
+from echoic.cli.where import ContextName, Flag, Where, names_address
 from echoic.errors import EchoicError, LocalError
 from echoic.formats import Format
 from echoic.groups.engine import View
@@ -91,6 +91,7 @@ class Membership:
     names: Annotated[
         str | None, Parameter(help="The name server, HOST:PORT. [default: $ECHOIC_NAMES, echoic.toml, 127.0.0.1:7400]")
     ] = None
+    context: ContextName = None
     insecure: Annotated[
         bool,
         Parameter(help="Accept that strangers can read and write, on addresses other machines reach.", negative=()),
@@ -207,7 +208,7 @@ def _hub(membership: Membership) -> Iterator[Hub]:
     host = check_open(listen, insecure=insecure)
     reached = parse_address(own)[0] if own else host
     tell_warnings()
-    server = names_address(Where(names=membership.names))
+    server = names_address(Where(names=membership.names, context=membership.context))
     advertise = reached if reached != host else ""
     with (
         Meeting(server),

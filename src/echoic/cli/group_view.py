@@ -5,25 +5,21 @@ are found by the addresses of their hubs, or, if none is given, by the channels 
 """
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
-from echoic.channels import ChannelEntry
-from echoic.cli.finding import browse
 from echoic.cli.meeting import visit
-from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, printable
 from echoic.cli.tables import table_lines
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where
-from echoic.errors import ChannelNotFoundError, LocalError, UnreachableError
+from echoic.errors import LocalError
 from echoic.formats import Format
-from echoic.hub import Hub, Sink
-from echoic.hub.group_status import STATUS_SUFFIX, GroupStatus
+from echoic.hub import GroupStatus
+from echoic.monitor import GroupMembers, bytes_text, group_channels
 
 __all__ = ["view"]
 
@@ -44,9 +40,7 @@ COLUMNS: Final = (
 )
 FIELDS: Final = tuple(field.name for field in Format.of(GroupStatus).fields)
 SILENT_SECONDS: Final = 5.0
-WAKE_SECONDS: Final = 0.05
 SHOW_SECONDS: Final = 1.0
-GROUPS_SHOWN_MAX: Final = 8
 
 
 def view(
@@ -80,7 +74,7 @@ def view(
     if not 0 < timeout < float("inf"):
         raise LocalError(f"expected --timeout to be a number of seconds above 0, got {timeout}")
     with visit(where, "group") as hub:
-        members = Members(hub, _channels(hub, name, at or ()))
+        members = GroupMembers(hub, group_channels(hub, name, at or ()))
         members.wait(timeout)
         try:
             _show(name, members, watch=watch, as_json=as_json)
@@ -89,66 +83,7 @@ def view(
                 raise
 
 
-class Members:
-    """Keeps what each member has told last."""
-
-    def __init__(self, hub: Hub, channels: Sequence[ChannelEntry]) -> None:
-        self._lock = threading.Lock()
-        self._told: dict[str, tuple[float, GroupStatus]] = {}
-        self._wanted: Final = len(channels)
-        self._sinks: list[Sink] = [
-            hub.open(each.id, GroupStatus).subscribe(self._taker(each.id), slow="latest") for each in channels
-        ]
-
-    def _taker(self, id: str) -> Callable[[object], None]:
-        def take(status: object) -> None:
-            if isinstance(status, GroupStatus):
-                with self._lock:
-                    self._told[id] = time.monotonic(), status
-
-        return take
-
-    def wait(self, timeout: float) -> None:
-        """Wait until everybody has told something.
-
-        Raises:
-            UnreachableError: Nobody did.
-        """
-        deadline = time.monotonic() + timeout
-        while len(self._told) < self._wanted and time.monotonic() < deadline:
-            time.sleep(WAKE_SECONDS)
-        if not self._told:
-            raise UnreachableError(f"no member has said anything for {timeout:g} s")
-
-    def told(self) -> list[tuple[float, GroupStatus]]:
-        """Return what they have told, and how many seconds ago."""
-        with self._lock:
-            told = sorted(self._told.values(), key=lambda each: each[1].member)
-        return [(time.monotonic() - at, status) for at, status in told]
-
-
-def _channels(hub: Hub, name: str, addresses: Sequence[str]) -> list[ChannelEntry]:
-    """Return the channels on which members tell how they stand.
-
-    Raises:
-        ChannelNotFoundError: There are none.
-        UnreachableError: Nobody answers at an address.
-    """
-    found: list[ChannelEntry] = []
-    for known in [hub.channels(address) for address in addresses] or [browse(hub)]:
-        plain = f"{name}{STATUS_SUFFIX}"
-        mine = [each for each in known if each.name == plain or each.name.startswith(f"{plain}.")]
-        if not mine:
-            told = [f"{each.name}.".partition(f"{STATUS_SUFFIX}.") for each in known]
-            groups = sorted({group for group, suffix, _ in told if suffix})
-            others = f"; there is {', '.join(groups[:GROUPS_SHOWN_MAX])}" if groups else ""
-            place = addresses[0] if len(addresses) == 1 else ", ".join(addresses) or hub.names[0]
-            raise ChannelNotFoundError(f"no member of group '{name}' at {place}{others}")
-        found += mine
-    return found
-
-
-def _show(name: str, members: Members, *, watch: bool, as_json: bool) -> None:
+def _show(name: str, members: GroupMembers, *, watch: bool, as_json: bool) -> None:
     drawing = watch and not as_json and sys.stdout.isatty()
     while True:
         told = members.told()

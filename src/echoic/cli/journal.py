@@ -11,10 +11,10 @@ import msgspec
 
 from echoic.cli.journals import channel_of, channels_in, is_journal, mode_of
 from echoic.cli.progress import progress
-from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import AsJson, Text
+from echoic.monitor import bytes_text
 from echoic.recorder import Disk, Hole, Journal, JournalSummary, Recorded, RecoveryReport, recover, verify
 from echoic.recorder.catalog import Catalog
 

@@ -1,84 +1,27 @@
-"""`echoic ls`, `echoic info`, `echoic type`: which channels there are, and what they are made of.
+"""`echoic info`, `echoic type`: what a channel is made of, and who takes part.
 
 They only look: a name server that does not run is not started, since it would know nothing.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import compress
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from cyclopts import Parameter
 
 from echoic.channels import ChannelId, DerivationCounts, Described
-from echoic.cli.derivations import derivation_sample, summary
-from echoic.cli.finding import find
 from echoic.cli.layout import layout_of
 from echoic.cli.meeting import visit
 from echoic.cli.recipes import decoded_block
 from echoic.cli.rendering import as_json as in_json
-from echoic.cli.screen import json_text, printable, say
-from echoic.cli.survey import ask_all, survey
-from echoic.cli.tables import print_table
+from echoic.cli.screen import json_text, printable
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.formats import Format
 from echoic.hub import Hub
+from echoic.monitor import ask_all, derivation_sample, find, summary
 
-__all__ = ["info", "ls", "show_type"]
+__all__ = ["info", "show_type"]
 
 UNTYPED: Final = "(untyped)"
-SILENT: Final = "unreachable"
-SILENT_CELLS: Final = (SILENT, "", "", "")
-
-
-def ls(
-    *,
-    types: Annotated[bool, Parameter(name=["--types", "-t"], negative=(), show_default=False)] = False,
-    everything: Annotated[bool, Parameter(name=["--all", "-a"], negative=(), show_default=False)] = False,
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=(), show_default=False)] = False,
-    as_json: AsJson = False,
-    where: Where = NOWHERE,
-) -> None:
-    """List the channels that the name server knows.
-
-    Each channel's manager is asked for its type, and for the hubs that hold sources and sinks.
-
-    Try:
-        echoic ls
-        echoic ls --json | jq -r .[].name
-
-    Args:
-        types: Print only names and types, one channel a line.
-        everything: List derived channels that were given no name as well; they are known by their ids.
-        verbose: Show ids as well.
-        as_json: Print a list of objects as JSON.
-        where: Where the name server is.
-    """
-    with visit(where, "ls") as hub:
-        found = survey(hub, unnamed=everything)
-        names = hub.names[0]
-    if as_json:
-        print(
-            json_text([{**msgspec.to_builtins(detail or entry), "reachable": bool(detail)} for entry, detail in found])
-        )
-        return
-    if types:
-        for entry, detail in found:
-            print(f"{printable(entry.name)} [{printable(detail.type) or UNTYPED if detail else SILENT}]")
-        return
-    columns = {"CHANNEL": True, "TYPE": True, "SOURCES": True, "SINKS": True, "DERIVED FROM": False, "ID": verbose}
-    columns["DERIVED FROM"] = any(detail is not None and detail.parent for _, detail in found)
-    rows = [
-        [
-            entry.name,
-            *([detail.type or UNTYPED, detail.sources, detail.sinks, detail.parent] if detail else SILENT_CELLS),
-            entry.id,
-        ]
-        for entry, detail in found
-    ]
-    print_table(list(compress(columns, columns.values())), [list(compress(row, columns.values())) for row in rows])
-    if not found:
-        say(f"no channels at {names} (echoic pub --help)")
 
 
 def info(channel: str, /, *, as_json: AsJson = False, where: Where = NOWHERE) -> None:

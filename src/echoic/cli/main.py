@@ -1,6 +1,7 @@
 """The command line: one function per verb, one module per family of verbs.
 
-Data goes to stdout, all else to stderr. `--version` is answered before anything is imported. Exit codes:
+Data goes to stdout, all else to stderr. `--version` is answered before anything is imported, and so is a shell that
+completes a word. Exit codes:
 
     0  done, also when Ctrl-C ended what would go on for ever, or whoever read the output wants no more
     1  failed
@@ -26,7 +27,12 @@ USAGE: Final = 2
 NOT_FOUND: Final = 3
 DENIED: Final = 4
 INTERRUPTED: Final = 130
-STAYING: Final = frozenset({"bw", "derive", "echo", "hz", "names", "pipeline", "pub", "record", "replay", "top", "up"})
+STAYING: Final = frozenset(
+    {
+        *("bw", "delay", "derive", "echo", "foxglove", "hz", "metrics", "names", "pipeline", "pub", "record", "replay"),
+        *("top", "up", "viewer"),
+    }
+)
 HELP: Final = frozenset({"--help", "-h"})
 WAIT: Final = ("-w", "--wait")
 
@@ -35,6 +41,11 @@ def main() -> None:
     """Run the command line and exit."""
     if sys.argv[1:] == ["--version"]:
         print(echoic.__version__)
+        return
+    if sys.argv[1:2] == ["--complete-live"]:
+        from echoic.cli.completing import complete_live
+
+        complete_live(sys.argv[2:])
         return
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end takes leave
@@ -69,7 +80,9 @@ def _exit_code(error: EchoicError) -> int:
 
 
 def _complete(words: Sequence[str]) -> list[str]:
-    """Return the words with the number that `pub -w` may leave out."""
+    """Return the words with the number that `pub -w` may leave out, and with the verb for `--install-completion`."""
+    if list(words) == ["--install-completion"]:
+        return ["completion", "--install"]
     if words[:1] != ["pub"]:
         return list(words)
     completed: list[str] = []

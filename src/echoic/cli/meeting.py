@@ -19,14 +19,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import Where, names_address
+from echoic.cli.where import Where, names_address, surroundings
 from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import is_loopback, parse_address
 
-__all__ = ["Meeting", "attend", "check_open", "open_hub", "visit"]
+__all__ = ["Meeting", "attend", "check_open", "open_hub", "stay", "visit"]
 
 TRY_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.25
 
 
 class Meeting:
@@ -107,7 +108,8 @@ def visit(where: Where, verb: str) -> Iterator[Hub]:
         AddressError: What was set is not an address.
         InsecureError: Strangers could reach the hub.
     """
-    with open_hub(where.listen, names_address(where), verb, insecure=where.insecure) as hub:
+    found = surroundings(where)
+    with open_hub(found.listen, found.names, verb, insecure=found.insecure) as hub:
         yield hub
 
 
@@ -121,6 +123,13 @@ def attend(where: Where, verb: str) -> Iterator[Hub]:
     """
     with Meeting(names_address(where)), visit(where, verb) as hub:
         yield hub
+
+
+def stay() -> None:
+    """Wait for Ctrl-C, which raises KeyboardInterrupt. A wait without end may miss one that comes as it begins."""
+    never = threading.Event()
+    while not never.wait(LOOK_SECONDS):
+        pass
 
 
 def _is_free(address: str) -> bool:

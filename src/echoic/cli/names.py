@@ -1,15 +1,11 @@
 """`echoic names`: the name server by itself."""
 
-import threading
-
-from echoic.cli.finding import browse
-from echoic.cli.meeting import open_hub, visit
+from echoic.cli.meeting import open_hub, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.tables import print_table
-from echoic.cli.where import NOWHERE, AsJson, Flag, Where, names_address
+from echoic.cli.where import AsJson, Flag, Where, names_address
 from echoic.errors import UnreachableError
 
-__all__ = ["ls", "serve"]
+__all__ = ["serve"]
 
 
 def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson = False) -> None:
@@ -36,24 +32,4 @@ def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson 
         if as_json:
             print(json_text({"names": hub.address}), flush=True)
         say(f"serving names at {hub.address}, Ctrl-C ends")
-        threading.Event().wait()
-
-
-def ls(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
-    """List what the name server knows: names, and the ids they stand for.
-
-    No manager is asked; `echoic ls` asks them.
-
-    Try:
-        echoic names ls
-
-    Args:
-        as_json: Print a list of objects as JSON.
-        where: Where the name server is.
-    """
-    with visit(where, "names") as hub:
-        known = browse(hub)
-    if as_json:
-        print(json_text([{"name": entry.name, "id": entry.id} for entry in known]))
-    else:
-        print_table(["CHANNEL", "ID"], [[entry.name, entry.id] for entry in known])
+        stay()

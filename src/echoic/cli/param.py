@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from echoic.cli.finding import find
 from echoic.cli.meeting import visit
 from echoic.cli.rendering import as_json as rendered_json
 from echoic.cli.rendering import as_lines
@@ -11,6 +10,7 @@ from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.errors import EncodeError
 from echoic.formats import Format
 from echoic.formats.text_values import fit, parse_words
+from echoic.monitor import find
 from echoic.wire import Batch
 
 __all__ = ["param"]

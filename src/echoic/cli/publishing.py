@@ -10,10 +10,10 @@ import time
 from typing import Final
 
 from echoic.channels import ChannelCounts, ChannelId
-from echoic.cli.finding import find
 from echoic.errors import ChannelExistsError, ChannelNotFoundError, EchoicError, LocalError, UnreachableError
 from echoic.formats import Format
 from echoic.hub import Channel, Hub, Source
+from echoic.monitor import find
 
 __all__ = ["Publisher"]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from echoic.errors import LocalError
 
-__all__ = ["bytes_of", "bytes_text", "nanoseconds_of"]
+__all__ = ["bytes_of", "nanoseconds_of"]
 
 BYTES: Final = {"": 1, "b": 1} | {
     name: base**power
@@ -15,7 +15,6 @@ BYTES: Final = {"": 1, "b": 1} | {
 }
 SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 NANOSECONDS: Final = 1_000_000_000
-UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 AMOUNT: Final = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*([a-zA-Z]*)\s*")
 AMOUNT_MAX: Final = 2**63 - 1
 
@@ -27,14 +26,6 @@ def bytes_of(text: str) -> int:
         LocalError: It is none.
     """
     return _amount(text, BYTES, "a number of bytes such as 500MB, 2GB or 1GiB")
-
-
-def bytes_text(count: float) -> str:
-    """Return a number of bytes as people say it."""
-    unit = 0
-    while count >= 1000 and unit < len(UNITS) - 1:
-        count, unit = count / 1000, unit + 1
-    return f"{count:.0f} B" if unit == 0 else f"{count:.2f} {UNITS[unit]}"
 
 
 def nanoseconds_of(text: str) -> int:

@@ -9,19 +9,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from cyclopts import Parameter
 
-from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
-from echoic.cli.quantities import bytes_text
 from echoic.cli.screen import json_text, say
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.hub import Channel, Sink
+from echoic.monitor import Following, bytes_text
 from echoic.wire import Batch
 
-__all__ = ["Window", "bw", "hz"]
+__all__ = ["WINDOW_DEFAULT", "Count", "Noting", "Size", "Window", "bw", "hz", "shown", "watch"]
 
 PERIOD_SECONDS: Final = 1.0
 WINDOW_DEFAULT: Final = 10_000
@@ -45,6 +44,10 @@ class Window:
             self._times.extend([now] * len(sizes))
             self._sizes.extend(sizes)
             self.total += len(sizes)
+
+    def note(self, batch: Batch) -> None:
+        """Note events that came together, just now."""
+        self.add([after - before for before, after in itertools.pairwise(batch.bounds)], time.monotonic())
 
     def rate(self) -> dict[str, float] | None:
         """Return events per second and their intervals; None with fewer than two events."""
@@ -104,7 +107,7 @@ def hz(
         return f"average rate: {found['rate']:.3f}\n\t{intervals} window: {found['window']}"
 
     seen = Window(window)
-    _watch(channel, "hz", seen, count, where, lambda: _shown(seen.rate(), text, as_json=as_json))
+    watch(channel, "hz", seen, count, where, lambda: shown(seen.rate(), text, as_json=as_json))
 
 
 def bw(
@@ -137,20 +140,32 @@ def bw(
         return f"{bytes_text(found['bytes_per_second'])}/s from {found['window']} events\n\tevent size {sizes}"
 
     seen = Window(window)
-    _watch(channel, "bw", seen, count, where, lambda: _shown(seen.bandwidth(time.monotonic()), text, as_json=as_json))
+    watch(channel, "bw", seen, count, where, lambda: shown(seen.bandwidth(time.monotonic()), text, as_json=as_json))
 
 
-def _shown(found: dict[str, float] | None, text: Callable[[dict[str, float]], str], *, as_json: bool) -> str:
+class Noting(Protocol):
+    """What is kept of the events that come."""
+
+    @property
+    def total(self) -> int:
+        """How many have come."""
+
+    def note(self, batch: Batch) -> None:
+        """Note events that came together."""
+
+
+def shown(found: dict[str, float] | None, text: Callable[[dict[str, float]], str], *, as_json: bool) -> str:
+    """Return a report, as a line of JSON or for people; "" for none."""
     if found is None:
         return ""
     return json_text(found) if as_json else text(found)
 
 
-def _watch(channel: str, verb: str, window: Window, count: int | None, where: Where, report: Callable[[], str]) -> None:
+def watch(channel: str, verb: str, noting: Noting, count: int | None, where: Where, report: Callable[[], str]) -> None:
     """Report once a second, when events have come since."""
 
     def note(batch: Batch) -> None:
-        window.add(_sizes(batch), time.monotonic())
+        noting.note(batch)
 
     def subscribe(found: Channel) -> Sink:
         return found.subscribe(note, batch=True, slow="drop_oldest")
@@ -158,7 +173,7 @@ def _watch(channel: str, verb: str, window: Window, count: int | None, where: Wh
     note.__name__ = verb  # which is what the sink is called, where others look
 
     with attend(where, verb) as hub:
-        following = Following(hub, channel, subscribe)
+        following = Following(hub, channel, subscribe, say)
         try:
             reports = 0
             seen, silent = 0, False
@@ -166,7 +181,7 @@ def _watch(channel: str, verb: str, window: Window, count: int | None, where: Wh
                 time.sleep(PERIOD_SECONDS)
                 if following.failure is not None:
                     raise following.failure
-                total = window.total
+                total = noting.total
                 line = report() if total != seen else ""
                 if line:
                     print(line, flush=True)
@@ -176,8 +191,3 @@ def _watch(channel: str, verb: str, window: Window, count: int | None, where: Wh
                 silent, seen = not line, total
         finally:
             following.stop()
-
-
-def _sizes(batch: Batch) -> list[int]:
-    bounds = batch.bounds
-    return [after - before for before, after in itertools.pairwise(bounds)]

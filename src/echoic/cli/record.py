@@ -13,14 +13,14 @@ from typing import Annotated, Final, Literal
 import msgspec
 from cyclopts import Parameter
 
-from echoic.cli.finding import Following
 from echoic.cli.meeting import attend
 from echoic.cli.progress import clear_line, say_above, show_line
-from echoic.cli.quantities import bytes_of, bytes_text, nanoseconds_of
+from echoic.cli.quantities import bytes_of, nanoseconds_of
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.where import NOWHERE, AsJson, Flag, Where
 from echoic.errors import ChannelNotFoundError, LocalError
 from echoic.hub import Channel, Hub, Recording
+from echoic.monitor import Following, bytes_text
 from echoic.recorder import SEGMENT_BYTES_MAX, Retention
 
 __all__ = ["Recorded", "record"]
@@ -173,7 +173,7 @@ class Recorder:
         self._name = channel
         self._recording: Recording | None = None
         self._before = Recorded(channel)
-        self.following: Final = Following(hub, channel, self._begin)
+        self.following: Final = Following(hub, channel, self._begin, say)
 
     def recorded(self) -> Recorded:
         """Return what was kept, also of channels that had the same name."""

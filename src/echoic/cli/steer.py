@@ -6,12 +6,12 @@ from typing import Literal
 import msgspec
 
 from echoic.channels import Plain, Steering
-from echoic.cli.finding import find
 from echoic.cli.meeting import visit
 from echoic.cli.screen import json_text, printable, say
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.errors import EncodeError
 from echoic.formats.text_values import TRUTHS, Bare, parse_words
+from echoic.monitor import find
 
 __all__ = ["steer"]
 

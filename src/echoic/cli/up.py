@@ -1,9 +1,7 @@
 """`echoic up`: a place for channels, for as long as it runs."""
 
-import threading
-
 from echoic.cli.declaring import declared_type
-from echoic.cli.meeting import attend
+from echoic.cli.meeting import attend, stay
 from echoic.cli.screen import json_text, say
 from echoic.cli.where import NOWHERE, AsJson, Where
 from echoic.errors import FormatError
@@ -35,7 +33,7 @@ def up(*channels: str, as_json: AsJson = False, where: Where = NOWHERE) -> None:
         for channel in made:
             say(f"  {channel.id}  {channel.format.name if channel.format else '(untyped)'}")
         _suggest(made)
-        threading.Event().wait()
+        stay()
 
 
 def _create(hub: Hub, word: str) -> Channel:

@@ -1,0 +1,124 @@
+"""`echoic ls`: which channels there are.
+
+People type it all day, so it is answered within a quarter of a second: it makes no hub, and what a hub needs is not
+imported (`echoic.cli.asking`). It only looks: a name server that does not run is not started, since it would know
+nothing.
+"""
+
+from itertools import compress
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from cyclopts import Parameter
+
+from echoic.cli.asking import Entry, ask_names, browse_all, is_address
+from echoic.cli.screen import json_text, printable, say
+from echoic.cli.tables import print_table
+from echoic.cli.where import NOWHERE, AsJson, Where, chosen, names_address
+
+__all__ = ["list_names", "ls", "names_quickly"]
+
+UNTYPED: Final = "(untyped)"
+SILENT: Final = "unreachable"
+SILENT_CELLS: Final = (SILENT, "", "", "")
+
+Found: TypeAlias = list[tuple[Entry, Entry | None]]
+"""What the name server knows, each with what its manager says; None when it says nothing."""
+
+
+def ls(
+    *,
+    types: Annotated[bool, Parameter(name=["--types", "-t"], negative=(), show_default=False)] = False,
+    everything: Annotated[bool, Parameter(name=["--all", "-a"], negative=(), show_default=False)] = False,
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=(), show_default=False)] = False,
+    as_json: AsJson = False,
+    where: Where = NOWHERE,
+) -> None:
+    """List the channels that the name server knows.
+
+    Each channel's manager is asked for its type, and for the hubs that hold sources and sinks.
+
+    Try:
+        echoic ls
+        echoic ls --json | jq -r .[].name
+
+    Args:
+        types: Print only names and types, one channel a line.
+        everything: List derived channels that were given no name as well; they are known by their ids.
+        verbose: Show ids as well.
+        as_json: Print a list of objects as JSON.
+        where: Where the name server is.
+    """
+    names = names_quickly(where)
+    found = _survey(names, unnamed=everything)
+    if as_json:
+        print(
+            json_text([{**msgspec.to_builtins(detail or entry), "reachable": bool(detail)} for entry, detail in found])
+        )
+        return
+    if types:
+        for entry, detail in found:
+            print(f"{printable(entry.name)} [{printable(detail.type) or UNTYPED if detail else SILENT}]")
+        return
+    columns = {"CHANNEL": True, "TYPE": True, "SOURCES": True, "SINKS": True, "DERIVED FROM": False, "ID": verbose}
+    columns["DERIVED FROM"] = any(detail is not None and detail.parent for _, detail in found)
+    rows = [
+        [
+            entry.name,
+            *([detail.type or UNTYPED, detail.sources, detail.sinks, detail.parent] if detail else SILENT_CELLS),
+            entry.id,
+        ]
+        for entry, detail in found
+    ]
+    print_table(list(compress(columns, columns.values())), [list(compress(row, columns.values())) for row in rows])
+    if not found:
+        say(f"no channels at {names} (echoic pub --help)")
+
+
+def list_names(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
+    """List what the name server knows: names, and the ids they stand for.
+
+    No manager is asked; `echoic ls` asks them.
+
+    Try:
+        echoic names ls
+
+    Args:
+        as_json: Print a list of objects as JSON.
+        where: Where the name server is.
+    """
+    known = ask_names(names_quickly(where))
+    if as_json:
+        print(json_text([{"name": entry.name, "id": entry.id} for entry in known]))
+    else:
+        print_table(["CHANNEL", "ID"], [[entry.name, entry.id] for entry in known])
+
+
+def names_quickly(where: Where) -> str:
+    """Return the address of the name server, without importing what says in detail what is wrong with it.
+
+    Raises:
+        AddressError: What was set is not an address, or the file cannot be read.
+        ChannelNotFoundError: There is no such context.
+    """
+    names = chosen(where).names
+    return names if is_address(names) else names_address(where)
+
+
+def _survey(names: str, *, unnamed: bool = False) -> Found:
+    """Return all channels that a name server knows, with what their managers say.
+
+    Args:
+        names: Its address.
+        unnamed: Return also what is derived from these channels and has no name there.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    known = ask_names(names)
+    answers = browse_all(sorted({entry.manager for entry in known}))
+    details = {entry.id: entry for entries in answers.values() for entry in entries}
+    if unnamed:
+        named = {entry.id for entry in known}
+        known = known + [entry for entry in details.values() if entry.parent and entry.id not in named]
+    return [(entry, details.get(entry.id)) for entry in sorted(known, key=lambda entry: entry.name)]

@@ -1,0 +1,108 @@
+"""`echoic viewer`: a page in the browser that shows what goes through all channels, live."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from echoic.cli.meeting import attend, open_hub, stay
+from echoic.cli.screen import json_text, say
+from echoic.cli.served import SERVED, Served
+from echoic.cli.where import AsJson, Flag, surroundings
+from echoic.hub import Hub
+
+__all__ = ["viewer"]
+
+LISTEN: Final = "127.0.0.1:8470"
+
+
+def viewer(
+    *,
+    listen: str = LISTEN,
+    token_file: Annotated[Path | None, Parameter(show_default=False)] = None,
+    demo: Flag = False,
+    open_browser: Annotated[bool, Parameter(name="--open", negative="--no-browser", show_default=False)] = False,
+    as_json: AsJson = False,
+    served: Served = SERVED,
+) -> None:
+    """Show all channels in the browser: charts, fields, tables, parameters as sliders, code with its mistakes.
+
+    The address that is printed has a token in it: who has the address may look, and may change parameters. The page is
+    a sink like any other. It derives at the sources what it draws, and says how many bytes never left them.
+
+    Try:
+        echoic viewer --demo --open
+        echoic viewer --listen 127.0.0.1:0 --json | jq -r .url
+        echoic viewer --listen 0.0.0.0:8470 --certificate host.pem --key host.key --token-file viewer.token
+
+    Args:
+        listen: Where browsers reach the page, HOST:PORT; port 0 takes a free one.
+        token_file: Keep the token in this file, so that the address stays the same when it is started again.
+        demo: Have something to look at: an exchange and an atmosphere model, which publish until Ctrl-C.
+        open_browser: Open the page in this machine's browser.
+        as_json: Print the address as JSON.
+        served: Who is served, and from where.
+    """
+    from echoic.viewer import Viewer, kept_token
+
+    token = kept_token(token_file) if token_file is not None else ""
+    certificate, key = served.pair or (None, None)
+    with (
+        _stage(served) if demo else attend(served.where, "viewer") as hub,
+        Viewer(
+            hub,
+            listen,
+            token=token,
+            certificate=certificate,
+            key=key,
+            insecure=served.insecure,
+            on_browser=_Counter().count,
+        ) as page,
+    ):
+        print(json_text({"url": page.url, "names": hub.names[0]}) if as_json else page.url, flush=True)
+        say(f"showing the channels of {hub.names[0]}, Ctrl-C ends")
+        if demo:
+            say("try: open `wind` and zoom in; open `one_symbol` and move its slider")
+        if open_browser:
+            _open(page.url)
+        try:
+            stay()
+        except KeyboardInterrupt:
+            say("the page is closed")
+
+
+@contextmanager
+def _stage(served: Served) -> Iterator[Hub]:
+    """Give a hub among the channels of the demo."""
+    from echoic.cli.demo_channels import LiveChannels
+
+    found = surroundings(served.where)
+    with (
+        LiveChannels(found.names, None) as channels,
+        open_hub(found.listen, channels.names, "viewer", insecure=found.insecure) as hub,
+    ):
+        channels.go()
+        yield hub
+
+
+class _Counter:
+    """Says when tabs come and go."""
+
+    def __init__(self) -> None:
+        self._before = 0
+
+    def count(self, tabs: int) -> None:
+        """Take the number of tabs that are open."""
+        if tabs != self._before:
+            verb = "came" if tabs > self._before else "went"
+            say(f"a browser {verb}: {tabs or 'no'} tab{'s' * (tabs != 1)} open")
+            self._before = tabs
+
+
+def _open(url: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(url):
+        say("there is no browser here: copy the address into one")
