@@ -1,11 +1,13 @@
 """What tests of several packages share: hubs that are closed when a test ends, and property tests without a clock.
 
 Where the suite runs in several workers, the tests of a file stay together, since they share what is costly to start,
-and those of Spark, since they share one session. Groups by marks would say the same in thirty files. Files that take
-long begin early, so that those which are left at the end are short and the workers end together.
+and those of Spark, since they share one session, and those in a browser, likewise. Groups by marks would say the same
+in thirty files. Files of Spark that start a Java of their own stay together too, so that not all workers have one at a
+time. Files that take long begin early, so that those which are left at the end are short and the workers end together.
 
-Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly and to collect with one
-thread: it lives for a minute, and takes half of the computing until it has done its first work.
+Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly, to collect with one
+thread, and to take its classes from an archive, if there is one (tests/spark/class_archive.py): it lives for a minute,
+and takes half of the computing until it has done its first work.
 
 Workers of pytest-xdist send reports as UTF-8, and end in the middle of all tests at a text that is none. Hostile texts
 are what some tests here are about, so what a report shows of them is spelled out.
@@ -24,10 +26,24 @@ from xdist.workermanage import WorkerController
 
 from echoic import Hub
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 hypothesis.settings.register_profile("echoic", deadline=None)  # no timing decides a test
 hypothesis.settings.load_profile("echoic")
+
+
+@pytest.hookimpl
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell every Java how to run; the workers have it from the process that starts them, which makes the archive."""
+    if "SPARK_SUBMIT_OPTS" in os.environ:
+        return
+    from tests.spark.class_archive import archive_path, make_archive_aside, sharing_options
+
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    archive = archive_path()
+    if archive is not None:
+        options.append(sharing_options(archive))
+        if config.getoption("numprocesses", None) and not archive.exists():
+            config.add_cleanup(make_archive_aside(archive).wait)
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(options)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,18 +61,24 @@ def spelled_out(text: str) -> str:
 
 
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
-LONG = ("spark", *(f"tests/{name}/" for name in (
+LONG = ("spark", "Java", "browser", *(f"tests/{name}/" for name in (
     "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing", "groups",
     "recorder", "papers",
 )))  # fmt: skip
+OWN_JAVA = ("cluster", "declarative_pipelines", "java", "kills", "packing", "session", "worker_memory")
+"""The files of Spark that have nothing to do with the session of the others."""
 
 
 class ByFile(LoadScopeScheduling):
-    """Gives each worker whole files, those that take long first, and one of them all that has to do with Spark."""
+    """Gives each worker whole files, those that take long first; one gets all of Spark, and one all in a browser."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "spark" if file.startswith("tests/spark/") else file
+        if file.startswith("tests/viewer/browser/"):
+            return "browser"
+        if not file.startswith("tests/spark/"):
+            return file
+        return "Java" if file.removeprefix("tests/spark/test_").removesuffix(".py") in OWN_JAVA else "spark"
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)

@@ -8,7 +8,6 @@ The nursery ends with the test's process, since it reads from it; members end wh
 
 import atexit
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -18,6 +17,8 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.nursery import enter
 
 __all__ = ["Fledgling", "hatch"]
 
@@ -101,7 +102,7 @@ def _serve() -> None:
                     os.dup2(pipe, number)
                     os.close(pipe)
                 for path in asked["namespaces"]:
-                    _enter(path)
+                    enter(path)
                 main(*asked["arguments"])
                 status = 0
             except BaseException:  # noqa: BLE001 - it is told and ends the process
@@ -112,15 +113,6 @@ def _serve() -> None:
         for pipe in pipes:
             os.close(pipe)
         place.send(str(pid).encode())
-
-
-def _enter(path: str) -> None:
-    """Be in the namespace of a file."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    if libc.setns(descriptor, 0):
-        raise OSError(ctypes.get_errno(), f"cannot enter {path}")
-    os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -255,10 +255,10 @@ class DataPort:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        self.serving.set()
         hang_up(self._listening)
         for each in self.asking:
             each.close()
+        self.serving.set()  # last, so that who was made to wait for a value gets none
 
     def __enter__(self) -> Self:
         return self

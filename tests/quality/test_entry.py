@@ -25,10 +25,13 @@ PROGRAMS = {
     "corosync": "Corosync",
     "pg_ctlcluster": "PostgreSQL",
     "mariadbd": "MariaDB",
+    "chromium": "Chromium",
+    "node": "Node.js",
+    "npm": "npm",
 }
 """What the tests need of the machine, and what it is called when it is missing."""
 LEVELS = ("base", "spark", "dev", "bench")
-ALL_TESTS = "ran python -m pytest -n 2 in"
+ALL_TESTS = "ran python -m pytest -n 3 in"
 WAIT_SECONDS_MAX = 60
 
 STAND_IN = """\

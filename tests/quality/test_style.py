@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -81,11 +82,17 @@ def source_files(root: Path) -> list[Path]:
     return sorted((root / "src").rglob("*.py"))
 
 
+@cache
+def nodes_of(text: str) -> list[ast.AST]:
+    """Return what a file consists of; nine checks ask for the same ones."""
+    return list(ast.walk(ast.parse(text)))
+
+
 def source_nodes(root: Path, *kinds: type[Node]) -> Iterator[tuple[str, Node]]:
     """Yield every node of some kinds in every source file with the place to report it at."""
     for path in source_files(root):
         file = path.relative_to(root)
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of(path.read_text("utf-8")):
             if isinstance(node, kinds):
                 yield f"{file}:{node.lineno}", node
 

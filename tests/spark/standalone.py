@@ -33,7 +33,7 @@ from echoic.spark.java import find_java
 __all__ = ["PATIENCE_SECONDS", "QUICK", "Cluster", "Daemon", "interpreter_without_echoic", "standalone"]
 
 PATIENCE_SECONDS = 300.0  # a machine may have other things to do
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CICompilerCount=1 -Xshare:auto"
+QUICK = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:CICompilerCount=1"
 SPARK = Path(pyspark.__file__).parent
 # Asks Linux to kill this process when its parent dies, then becomes the program: a child of its own would not be told.
 TIED = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"

@@ -51,7 +51,9 @@ def command() -> list[str]:
 
 
 def produce(options: dict[str, Any]) -> None:
-    policy = echoic.Policy(trusted_keys=tuple(options["trusted"]), sandboxed_keys=tuple(options["sandboxed"]))
+    # No limit of load: where others use the processors too, what runs briefly seems to take long, and is suspended.
+    keys = {"trusted_keys": tuple(options["trusted"]), "sandboxed_keys": tuple(options["sandboxed"])}
+    policy = echoic.Policy(load_max=1000.0, **keys)
     submitted, halted = 0, threading.Event()
     with echoic.Hub("127.0.0.1:0", policy=policy) as hub:
         channel = hub.create("ticks", Tick)

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.nursery import Fledgling
+
 __all__ = ["Process", "Start", "processes", "wait_until"]
 
 PATIENCE_SECONDS = 120.0
@@ -31,13 +33,7 @@ class Process:
     """A worker that answers lines with lines."""
 
     def __init__(self, options: Mapping[str, object], prefix: Sequence[str], worker: Path = WORKER) -> None:
-        self._process = subprocess.Popen(
-            [*prefix, sys.executable, str(worker)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
+        self._process = start_after(prefix, worker) if prefix else Fledgling([str(worker)], errors=2)
         self._tell(json.dumps(options))
 
     @property
@@ -88,6 +84,12 @@ class Process:
         line = self._process.stdout.readline()
         assert line, f"a worker ended: {self._process.poll()}"
         return json.loads(line)
+
+
+def start_after(prefix: Sequence[str], worker: Path) -> "subprocess.Popen[str]":
+    """Start a worker by a command that prepares the place for it."""
+    command = [*prefix, sys.executable, str(worker)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
 
 @contextmanager
