@@ -31,6 +31,13 @@ hypothesis.settings.load_profile("echoic")
 
 
 @pytest.hookimpl
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("echoic")
+    group.addoption("--release", action="store_true", help="run the trials of tests/reliability at their release size")
+    group.addoption("--seed", type=int, default=None, help="the seed of the trials of tests/reliability")
+
+
+@pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
     """Tell every Java how to run; the workers have it from the process that starts them, which makes the archive."""
     if "SPARK_SUBMIT_OPTS" in os.environ:

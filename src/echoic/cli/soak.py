@@ -1,0 +1,142 @@
+"""`echoic soak`: the campaign of faults, on your machine."""
+
+import platform
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from echoic.cli.screen import json_text, say
+from echoic.cli.tables import print_table
+from echoic.cli.where import AsJson, Flag
+from echoic.errors import LocalError
+from echoic.testing.trials import TRIALS, Findings, Trial, commit_name, trial_named
+
+__all__ = ["soak"]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A trial that was run, for the record."""
+
+    trial: str
+    size: int
+    unit: str
+    seed: int
+    seconds: float
+    clean: bool
+    problems: tuple[str, ...]
+    figures: dict[str, int | float | str]
+    date: str
+    commit: str
+    machine: str
+
+
+def soak(
+    *trials: str,
+    release: Flag = False,
+    size: int | None = None,
+    seed: int | None = None,
+    record: Path | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run trials: let a fault happen again and again, and see that what echoic promises holds through it.
+
+    Without a name, all trials are listed. The exit code is 1 if anything was found; what it was is printed, with the
+    seed that shows it again.
+
+    Try:
+        echoic soak
+        echoic soak kills frames
+        echoic soak steady --size 600
+        echoic soak power_loss --release --record runs.jsonl
+
+    Args:
+        trials: Their names or numbers, or `all`.
+        release: Run them as large as before a release, which may take hours.
+        size: Run them in another size, in the unit that the list shows.
+        seed: Where to start; printed, so that a run can be repeated.
+        record: Append the outcome to a file, a line of JSON each.
+        as_json: Print the outcome as JSON.
+    """
+    if not trials:
+        _list(as_json=as_json)
+        return
+    if size is not None and size < 1:
+        raise LocalError(f"a size is at least 1, got {size}")
+    every = [each for each in TRIALS if each.runs_here]
+    chosen = every if trials == ("all",) else [trial_named(name) for name in trials]
+    for trial in chosen:
+        trial.load()  # before an hour of others has passed
+    outcomes = [_try_out(trial, _size_of(trial, size, release=release), seed, record) for trial in chosen]
+    if as_json:
+        print(json_text(outcomes))
+    else:
+        for outcome in outcomes:
+            _print(outcome)
+    if not all(outcome.clean for outcome in outcomes):
+        sys.exit(1)
+
+
+def _list(*, as_json: bool) -> None:
+    if as_json:
+        print(json_text(TRIALS))
+        return
+    rows = [
+        (str(each.number), each.name, f"{each.test_size:,}", f"{each.release_size:,}", each.unit, each.fault)
+        for each in TRIALS
+    ]
+    print_table(["", "TRIAL", "TEST", "RELEASE", "OF", "FAULT"], rows)
+    alone = [each.name for each in TRIALS if not each.runs_here]
+    if alone:
+        say(f"only among the tests, since they need more than echoic: {', '.join(alone)}")
+
+
+def _size_of(trial: Trial, size: int | None, *, release: bool) -> int:
+    if size is not None:
+        return size
+    return trial.release_size if release else trial.test_size
+
+
+def _try_out(trial: Trial, size: int, seed: int | None, record: Path | None) -> Outcome:
+    start = time.time_ns() % 2**32 if seed is None else seed
+    began = time.perf_counter()
+    say(f"{trial.name}: {trial.fault}; {size:,} {trial.unit}, seed {start}")
+    findings = _run(trial, size, start)
+    outcome = Outcome(
+        trial.name,
+        size,
+        trial.unit,
+        start,
+        round(time.perf_counter() - began, 1),
+        findings.clean,
+        findings.problems,
+        findings.figures,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        commit_name(),
+        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    )
+    if record is not None:
+        with record.open("ab") as file:
+            file.write(msgspec.json.encode(outcome) + b"\n")
+    return outcome
+
+
+def _run(trial: Trial, size: int, seed: int) -> Findings:
+    """Run a trial, with a bar for people who watch."""
+    columns = (TextColumn(trial.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task(trial.unit, total=size)
+        return trial.load()(size, seed, lambda done: bar.update(task, completed=done))
+
+
+def _print(outcome: Outcome) -> None:
+    verdict = "held" if outcome.clean else "FAILED"
+    print(f"{outcome.trial}: {verdict}; {outcome.size:,} {outcome.unit} in {outcome.seconds} s, seed {outcome.seed}")
+    for name, figure in outcome.figures.items():
+        print(f"  {name.replace('_', ' ')}: {f'{figure:,}' if isinstance(figure, int) else figure}")
+    for problem in outcome.problems:
+        print(f"  problem: {problem}")

@@ -1,0 +1,26 @@
+"""How a test runs a trial: small, or large with `--release`; a failure names the seed and the commit."""
+
+import time
+
+import pytest
+
+from echoic.testing.trials import Findings, commit_name, trial_named
+
+__all__ = ["sized", "try_out"]
+
+
+def sized(request: pytest.FixtureRequest, name: str) -> int:
+    """Return how large a trial is to be."""
+    trial = trial_named(name)
+    return trial.release_size if request.config.getoption("--release") else trial.test_size
+
+
+def try_out(request: pytest.FixtureRequest, name: str) -> Findings:
+    """Run a trial that the package has, and fail if it finds anything."""
+    given = request.config.getoption("--seed")
+    size, seed = sized(request, name), time.time_ns() % 2**32 if given is None else given
+    findings = trial_named(name).load()(size, seed, lambda done: None)
+    again = f"to see it again: echoic soak {name} --size {size} --seed {seed}, at commit {commit_name()}"
+    assert findings.clean, "\n".join([*findings.problems, again])
+    print(name, size, findings.figures)
+    return findings
