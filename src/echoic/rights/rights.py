@@ -16,12 +16,13 @@ import msgspec
 
 from echoic.errors import LocalError
 from echoic.rights.decision import Decision
-from echoic.rights.names import ANONYMOUS
 from echoic.rights.pattern import Pattern
 from echoic.rights.right import RIGHTS, Right
 
-__all__ = ["Rights", "Rule"]
+__all__ = ["ANONYMOUS", "Rights", "Rule"]
 
+ANONYMOUS: Final = "anonymous"
+"""Who has shown no certificate, and no token: whoever comes over a plain connection."""
 RULES_MAX: Final = 10_000
 REMEMBERED_MAX: Final = 4096
 
