@@ -106,6 +106,8 @@ def admit(core: "Concentrator", message: Message, sender: str) -> None:
             return  # each is shown what he may see; who knows the id of a shared object may use it
         case Describe(name) | Resolve(name):
             if not _sees(core, neighbour, name):
+                decision = core.admission.rights.decide(neighbour.who, "subscribe", name, _in_book(core, name))
+                core.effects.append(Audited(decision, type(message).__name__, neighbour.address))
                 raise ChannelNotFoundError(NOT_HERE)
         case Join() | Leave() | Derive() | Register() | Unregister():
             _admit_to_book(core, neighbour, message)
@@ -177,8 +179,8 @@ def check_code(core: "Concentrator", step: Step, parent: "Member") -> None:
     Raises:
         DeniedError: Whoever has derived it has no right to that.
     """
-    rights, own = core.admission.rights, core.admission.who
-    if rights is None or (own and step.owner == own):
+    rights = core.admission.rights
+    if rights is None or step.owner == _own(core):
         return
     right = SHIPPING.get(step.recipe.spelling, "derive")
     decision = rights.decide(step.owner or ANONYMOUS, right, parent.name, ancestors_of(parent.lineage))
@@ -196,7 +198,7 @@ def denied(core: "Concentrator", neighbour: Neighbour, member: "Member") -> Refu
 def signed(core: "Concentrator", message: Join | Derive, sender: str) -> Join | Derive:
     """Return a request whose derived channels have as their owner who has sent it, whatever it says itself."""
     neighbour = core.neighbours.get(sender)
-    who = (neighbour.who if neighbour is not None else core.admission.who) or msgspec.UNSET
+    who = (neighbour.who if neighbour is not None else _own(core)) or msgspec.UNSET
     match message:
         case Derive(step):
             return msgspec.structs.replace(message, step=msgspec.structs.replace(step, owned_by=who))
@@ -268,6 +270,11 @@ def owned(core: "Concentrator", name: str, who: str) -> bool:
 def ancestors_of(lineage: Sequence[Step]) -> list[str]:
     """Return the names of the channels that one is derived from."""
     return [step.recipe.parent for step in lineage]
+
+
+def _own(core: "Concentrator") -> str:
+    """Return as whose this hub's own code is known: without a certificate and with rules, by a name nobody else has."""
+    return core.admission.who or (core.id if core.admission.rights is not None else "")
 
 
 def _may(core: "Concentrator", neighbour: Neighbour, right: Right, member: "Member", request: str) -> bool:

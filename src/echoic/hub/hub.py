@@ -57,11 +57,13 @@ from echoic.hub.replay import Replay, start_replay
 from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
+from echoic.hub.vigil import keep_vigil
 from echoic.links import Identity, is_loopback, own_name, parse_address
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
 from echoic.rights import Rights
+from echoic.trust import load_rights
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ class Hub:
         insecure: bool = False,
         switch_interval: float | None = None,
         policy: Policy | None = None,
-        rights: Rights | None = None,
+        rights: Rights | str | Path | None = None,
         key: SigningKey | None = None,
         services: Mapping[str, object] | None = None,
         event_bytes_max: int = EVENT_BYTES_MAX,
@@ -114,8 +116,8 @@ class Hub:
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
                 takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
             policy: What others may run inside the sources here; derivations within limits if nothing is said.
-            rights: Who may do what with which channels (`echoic.load_rights`); if nothing is said, all who are let in
-                may do everything. What was wanted and decided is told on the channel `echoic/audit` of this hub.
+            rights: Who may do what with which channels; a file of rules is read again whenever it changes. Without, all
+                who are let in may do everything. What was decided is told on the channel `echoic/audit`.
             key: Signs the modulators that this hub sends to others, who run them if they trust it. One is made up for
                 the life of this hub otherwise, which is enough for sources of its own.
             services: What modulators inside the sources here may ask for, by name: objects whose public methods they
@@ -124,7 +126,7 @@ class Hub:
             store: Where such events lie meanwhile; one with 256 MiB of memory, and files beyond, if nothing is said.
 
         Raises:
-            LocalError: `event_bytes_max` is not from 16 MiB to 2 GiB.
+            LocalError: `event_bytes_max` is not from 16 MiB to 2 GiB, or `rights` no file of rules.
             AddressError: `listen` is not an address.
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
@@ -150,7 +152,8 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
-        self._admission = Admission(rights, own_name(identity) if identity is not None else "")
+        rules = load_rights(rights) if isinstance(rights, str | Path) else rights
+        self._admission = Admission(rules, own_name(identity) if identity is not None else "")
         self._switchboard = Switchboard(
             listen, advertise, identity, name, self._inbound, policy, storage, self._admission
         )
@@ -160,8 +163,9 @@ class Hub:
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
-        if rights is not None:
+        if rules is not None:
             self._audit()
+        self._vigil = keep_vigil(rights, self.set_rights, identity, self._switchboard)
 
     def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.
@@ -503,6 +507,8 @@ class Hub:
         close_groups(self._groups)
         for intake in self._intakes:
             intake.close()
+        if self._vigil is not None:
+            self._vigil.close()
         if self._inbound.trail is not None:
             self._inbound.trail.close()
         board = self._switchboard
