@@ -8,9 +8,9 @@ import pytest
 
 import echoic
 from echoic import Hub, Identity
+from echoic.channels import AUDIT_CHANNEL
 from echoic.errors import ChannelNotFoundError, DeliveryError, DeniedError, InsecureError, LocalError, UnreachableError
 from echoic.hub import AuditRecord
-from echoic.hub.audit import AUDIT_CHANNEL
 from echoic.testing.samples import Trade
 from echoic.trust.authority import Authority
 from tests.conftest import StartHub

@@ -1,7 +1,7 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
 from echoic.channels.actions import Action, Plain, Steering
-from echoic.channels.admission import Admission, renew
+from echoic.channels.admission import AUDIT_CHANNEL, Admission, renew
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
@@ -94,6 +94,7 @@ from echoic.channels.steering import Helm, checked_values
 from echoic.channels.workshop import Workshop
 
 __all__ = [
+    "AUDIT_CHANNEL",
     "BATCH_BYTES_MAX",
     "CREDIT_BYTES",
     "EVENT_BYTES_MAX",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from echoic.channels.member import Member
 
 __all__ = [
+    "AUDIT_CHANNEL",
     "Admission",
     "admit",
     "ancestors_of",
@@ -77,6 +78,8 @@ __all__ = [
     "told",
 ]
 
+AUDIT_CHANNEL: Final = "echoic/audit"
+"""The channel on which a hub with rules tells what others wanted of it."""
 NOT_HERE: Final = "there is no such channel here, or none that you have a right to"
 SHIPPING: Final[dict[str, Right]] = {"modulator": "modulate"}  # any other spelling is derived
 
@@ -169,8 +172,9 @@ def may_get(core: "Concentrator", neighbour: Neighbour, member: "Member") -> boo
 
 
 def may_bring(core: "Concentrator", neighbour: Neighbour, member: "Member") -> bool:
-    """Whether a hub may send events of a channel."""
-    return _may(core, neighbour, "publish", member, "Bind")
+    """Whether a hub may send events of a channel; its own trail it may always tell."""
+    trail = AUDIT_CHANNEL in (member.name, *ancestors_of(member.lineage))
+    return (trail and neighbour.stands_at(member.manager)) or _may(core, neighbour, "publish", member, "Bind")
 
 
 def check_code(core: "Concentrator", step: Step, parent: "Member") -> None:

@@ -23,9 +23,8 @@ from echoic.formats import event
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
 
-__all__ = ["AUDIT_CHANNEL", "AuditRecord", "AuditTrail"]
+__all__ = ["AuditRecord", "AuditTrail"]
 
-AUDIT_CHANNEL: Final = "echoic/audit"
 RECORDS_MAX: Final = 4096
 CLOSE_SECONDS: Final = 1.0
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from echoic.channels import (
+    AUDIT_CHANNEL,
     EVENT_BYTES_MAX,
     Admission,
     Browse,
@@ -36,7 +37,7 @@ from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
 from echoic.errors import ClosedError, EchoicError, InsecureError
 from echoic.formats import NATIVE, Format, match
 from echoic.groups.packer import PACKING_INTERVAL_NS
-from echoic.hub.audit import AUDIT_CHANNEL, AuditRecord, AuditTrail
+from echoic.hub.audit import AuditRecord, AuditTrail
 from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor

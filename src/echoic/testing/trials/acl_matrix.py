@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from echoic import Channel, Controls, Hub, Identity, Policy, SigningKey
+from echoic.channels import AUDIT_CHANNEL
 from echoic.hub import AuditRecord
-from echoic.hub.audit import AUDIT_CHANNEL
 from echoic.rights import RIGHTS, Right
 from echoic.testing.samples import Trade
 from echoic.testing.trials.acl_actors import ACTORS, CHANNEL, PASSING, STRANGER, attempt, rules_text
