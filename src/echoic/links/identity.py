@@ -57,6 +57,17 @@ class Identity:
             raise InsecureError(f"there is no identity `{name}`, expected {path}; `echoic keys issue {name}` makes one")
         return cls(path, path, folder / AUTHORITY, folder / REVOKED)
 
+    @classmethod
+    def of_environment(cls) -> "Identity | None":
+        """Return the identity that $ECHOIC_IDENTITY names; None if it names none.
+
+        Raises:
+            LocalError: Nobody can be called this.
+            InsecureError: There is none of this name, or others than its owner may read its key.
+        """
+        name = os.environ.get("ECHOIC_IDENTITY")
+        return cls.named(name) if name else None
+
     def dialling_context(self) -> ssl.SSLContext:
         """Return how to dial: the listener's certificate must be from the authority, and for the host we dialled.
 
