@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from echoic.channels import (
     AUDIT_CHANNEL,
     EVENT_BYTES_MAX,
-    Admission,
     Browse,
     ChannelEntry,
     ChannelId,
@@ -34,7 +33,7 @@ from echoic.channels import (
     renew,
 )
 from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
-from echoic.errors import ClosedError, EchoicError, InsecureError
+from echoic.errors import ClosedError, EchoicError
 from echoic.formats import NATIVE, Format, match
 from echoic.groups.packer import PACKING_INTERVAL_NS
 from echoic.hub.audit import AuditRecord, AuditTrail
@@ -42,6 +41,7 @@ from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
 from echoic.hub.derived import Terms, modulate_step
+from echoic.hub.doorkeeping import admission_by, check_listening, checked_addresses
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher
 from echoic.hub.group import Group
@@ -59,12 +59,11 @@ from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
 from echoic.hub.vigil import keep_vigil
-from echoic.links import Identity, is_loopback, own_name, parse_address
+from echoic.links import Identity
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
 from echoic.rights import Rights
-from echoic.trust import load_rights
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
@@ -132,18 +131,12 @@ class Hub:
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
         """
-        host, _ = parse_address(listen)
-        if not is_loopback(host) and identity is None and not insecure:
-            raise InsecureError(
-                f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
-            )
+        check_listening(listen, identity, insecure=insecure)
         storage = LargeStorage(store, event_bytes_max)
         settle_allocator()
         if switch_interval is not None:
             sys.setswitchinterval(switch_interval)
-        self.names: Final = (names,) if isinstance(names, str) else tuple(names)
-        for server in self.names:
-            parse_address(server)
+        self.names: Final = checked_addresses((names,) if isinstance(names, str) else names)
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._sources: set[Source] = set()
@@ -153,19 +146,15 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
-        rules = load_rights(rights) if isinstance(rights, str | Path) else rights
-        self._admission = Admission(rules, own_name(identity) if identity is not None else "")
-        self._switchboard = Switchboard(
-            listen, advertise, identity, name, self._inbound, policy, storage, self._admission
-        )
+        self._admission = admission = admission_by(rights, identity)
+        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy, storage, admission)
         self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
         self._closed = False
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
-        if rules is not None:
-            self._audit()
+        self._audit()
         self._vigil = keep_vigil(rights, self.set_rights, identity, self._switchboard)
 
     def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
@@ -488,9 +477,8 @@ class Hub:
 
     def set_rights(self, rights: Rights | None) -> None:
         """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything."""
-        if rights is not None and self._inbound.trail is None:
-            self._audit()
         self._switchboard.do(lambda core: renew(core, rights))
+        self._audit()
 
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""
@@ -541,7 +529,9 @@ class Hub:
             group.forsake()
 
     def _audit(self) -> None:
-        """Keep a trail of what others want, on a channel that only this hub knows by name."""
+        """Keep a trail of what others want, if there are rights, on a channel that only this hub knows by name."""
+        if self._admission.rights is None or self._inbound.trail is not None:
+            return
         format, id = Format.of(AuditRecord), ChannelId(self.address, AUDIT_CHANNEL)
         self._switchboard.do(lambda core: core.manager.directory.create(AUDIT_CHANNEL, format))
         self._inbound.trail = AuditTrail(self._channel(id, AuditRecord, format), self.address)
