@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from echoic.channels import Browse, Greeting, Listing, count_frame
+from echoic.channels import Browse, Greeting, Listing
+from echoic.channels.greeting import count_frame
 from echoic.channels.messages import Farewell, Message, decode_message, encode_message
 from echoic.errors import EchoicError
 from echoic.hub import Hub

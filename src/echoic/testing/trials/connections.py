@@ -29,7 +29,8 @@ __all__ = ["ROOM_BYTES", "Visit", "judge", "run"]
 
 ROOM_BYTES: Final = {"plain": 64 * 1024, "tls": 160 * 1024}
 IDLE_SECONDS: Final = 4.0
-IDLE_SHARE_MAX: Final = 0.5
+IDLE_SHARE_EACH_MAX: Final = 0.0001
+IDLE_SHARE_MIN: Final = 0.1
 RETURN_SECONDS_MAX: Final = 60.0
 TLS_PERCENT: Final = (15, 25)
 LARGE: Final = 8000
@@ -124,10 +125,10 @@ def judge(visit: Visit) -> list[str]:
             problems.append(f"{answered} of {visit.wished} {kind} connections were answered {when}: {visit.faults}")
     if visit.bytes_each > ROOM_BYTES[kind]:
         problems.append(f"a {kind} connection takes {visit.bytes_each} bytes, limit is {ROOM_BYTES[kind]}")
-    if visit.idle_share > IDLE_SHARE_MAX:
+    idle_max = max(IDLE_SHARE_MIN, IDLE_SHARE_EACH_MAX * visit.wished)
+    if visit.idle_share > idle_max:
         problems.append(
-            f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, "
-            f"limit is {IDLE_SHARE_MAX:.0%}"
+            f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, limit is {idle_max:.0%}"
         )
     if not returned(visit.before, visit.after):
         problems.append(f"{kind} connections leave something behind: {visit.before} before, {visit.after} after")
