@@ -29,10 +29,12 @@ class Spans:
             self.all.append((first, last))
 
 
-def check_accounts(who: str, total: int, delivered: Sequence[Span], missing: Sequence[Span] = ()) -> list[str]:
-    """Return what is wrong with the accounts of a sink that was there from the first to the last of `total` events."""
+def check_accounts(
+    who: str, total: int, delivered: Sequence[Span], missing: Sequence[Span] = (), *, since: int = 0
+) -> list[str]:
+    """Return what is wrong with the accounts of a sink that was there since an event, when there were `total`."""
     problems = [f"{who} was delivered {later} after {former}" for former, later in _disorder(delivered)][:SHOWN_MAX]
-    following = 0
+    following = since
     for first, last in sorted([*map(tuple, delivered), *map(tuple, missing)]):
         if first > following:
             problems.append(f"{who} has neither got {following} to {first - 1}, nor was it told of a gap")
