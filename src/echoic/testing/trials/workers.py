@@ -25,7 +25,7 @@ import msgspec
 
 from echoic.errors import LocalError
 
-__all__ = ["Conversation", "Start", "Worker", "wait_until", "workers"]
+__all__ = ["Answer", "Conversation", "Start", "Worker", "wait_until", "workers"]
 
 ANSWER_SECONDS_MAX: Final = 120.0
 END_SECONDS_MAX: Final = 10.0
