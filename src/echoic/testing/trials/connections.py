@@ -128,7 +128,8 @@ def judge(visit: Visit) -> list[str]:
     idle_max = max(IDLE_SHARE_MIN, IDLE_SHARE_EACH_MAX * visit.wished)
     if visit.idle_share > idle_max:
         problems.append(
-            f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, limit is {idle_max:.0%}"
+            f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, "
+            f"limit is {idle_max:.0%}"
         )
     if not returned(visit.before, visit.after):
         problems.append(f"{kind} connections leave something behind: {visit.before} before, {visit.after} after")

@@ -85,4 +85,6 @@ def judge_round_trips(seconds: Sequence[float]) -> list[str]:
     first, last = percentile(seconds[:third], 0.99), percentile(seconds[-third:], 0.99)
     if last <= SLOWER_MAX * max(first, QUICK_SECONDS):
         return []
-    return [f"99 % of round trips take {last * 1000:.1f} ms in the last third, and took {first * 1000:.1f} in the first"]
+    return [
+        f"99 % of round trips take {last * 1000:.1f} ms in the last third, and took {first * 1000:.1f} in the first"
+    ]

@@ -152,5 +152,3 @@ def keep(conversation: Conversation) -> None:
         conversation.say(ready=True)
         for _ in conversation.questions():
             conversation.say(ok=True)
-
-

@@ -82,7 +82,7 @@ def watch(conversation: Conversation) -> None:
     missing: dict[str, list[tuple[int, int]]] = {rule: [] for rule in RULES}
     with Hub() as hub:
         pings = hub.open(conversation.options["pings"], Ping)
-        pings.subscribe(lambda ping: None)
+        pings.subscribe(lambda _: None)
         for rule in RULES:
             load = hub.open(conversation.options["load"], Load)
 

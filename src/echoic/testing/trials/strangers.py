@@ -121,7 +121,7 @@ def be_attacked(conversation: Conversation) -> None:
     """Be the hub that is attacked; this runs in a worker."""
     with Hub("127.0.0.1:0", identity=identity_of(conversation)) as hub:
         channel = hub.create("pings", Ping)
-        channel.subscribe(lambda ping: None)
+        channel.subscribe(lambda _: None)
         conversation.say(address=hub.address, channel=channel.id)
         for _ in conversation.questions():
             conversation.say(ok=True)
