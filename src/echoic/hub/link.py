@@ -8,6 +8,10 @@ in a system call, whatever the peer does.
 *Reading.* A thread of its own reads each connection, or, while somebody waits for the answer to a synchronous event,
 that caller itself (*express mode*, JECho section 5): a hand-over between threads costs more than the network does. The
 reading thread stays away for a moment after the last such call, so that a series of them has the connection to itself.
+
+A connection from which nothing has come for a while is waited for by `poll`, outside of any lock and for a second at a
+time: waiting in `recv` lets the thread look at the clock ten times as often, which with 2,000 idle links took two thirds
+of a processor, and takes a twentieth this way.
 """
 
 import logging
@@ -30,7 +34,7 @@ __all__ = ["Link", "LinkEvents"]
 EXPRESS_LEASE_NS: Final = 2_000_000
 EXPRESS_NAP_SECONDS: Final = 0.001
 TURN_SECONDS: Final = 0.0005
-QUIET_MILLISECONDS: Final = 100
+IDLE_MILLISECONDS: Final = 1000
 PIECES_MAX: Final = 256
 WRITE_BYTES_MAX: Final = 1024 * 1024
 log: Final = logging.getLogger("echoic.hub")
@@ -81,6 +85,7 @@ class Link:
         self._reading_thread = 0
         self._express = False
         self._express_until_ns = 0
+        self._idle = False
 
     @property
     def connection(self) -> Connection | None:
@@ -257,8 +262,8 @@ class Link:
                 if time.monotonic_ns() < self._express_until_ns:
                     time.sleep(EXPRESS_NAP_SECONDS)
                     continue
-                if not connection.readable(QUIET_MILLISECONDS):
-                    continue
+            if (self._express or self._idle) and not connection.readable(IDLE_MILLISECONDS):
+                continue
             with self._reading:
                 if self._express and not connection.readable(0):
                     continue  # whoever waits for an answer was faster
@@ -286,6 +291,7 @@ class Link:
             self._receive_large(connection, room)
             return
         data = connection.receive()
+        self._idle = data is None
         if data:
             if idle and self._take_express(data):
                 return

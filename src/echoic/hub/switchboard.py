@@ -118,7 +118,7 @@ class Switchboard:
         self.lock: Final = threading.Lock()
         self.closed = False
         self._room = threading.Condition(self.lock)
-        self._waiting_for_room = 0
+        self._waiting_for_room: list[Callable[[], bool]] = []
         self._compiler = Compiler(self)
         self.shared_objects: Final = SharedObjects(self)
         self._links: dict[str, Link] = {}
@@ -247,10 +247,22 @@ class Switchboard:
                 raise ClosedError("the hub was closed while events waited for room")
             if makes_room_itself(self, member):
                 break
-            self._waiting_for_room += 1
-            self._room.wait(ROOM_SECONDS)
-            self._waiting_for_room -= 1
+            waits = partial(full, member)
+            self._waiting_for_room.append(waits)
+            try:
+                self._room.wait(ROOM_SECONDS)
+            finally:
+                self._waiting_for_room.remove(waits)
         return True
+
+    def _make_way(self) -> None:
+        """Wake those who wait for room, if there is some for one of them. The lock is held.
+
+        To ask costs a microsecond; to wake a thread that finds nothing, with every frame of every other channel, took a
+        third of their rate.
+        """
+        if any(not waits() for waits in self._waiting_for_room):
+            self._room.notify_all()
 
     def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
         """Send a batch as the next events of several sources, for `pump_all` to write; False when that cannot be."""
@@ -476,8 +488,7 @@ class Switchboard:
                 self.core.gone(link.hub, f"it broke a rule: {error}")
                 deliveries = ()
             todo = self._settle()
-            if self._waiting_for_room:
-                self._room.notify_all()
+            self._make_way()
         for act in todo:
             act()
         if deliveries:
@@ -536,8 +547,7 @@ class Switchboard:
             links = self._links
             todo += [links[hub].pump for hub in core.stirred if hub in links]
             core.stirred.clear()
-        if self._waiting_for_room:
-            self._room.notify_all()
+        self._make_way()
         return todo
 
     def _act_of(self, effect: Effect) -> Callable[[], None] | None:

@@ -1,0 +1,51 @@
+"""Accounts of a sink: every event that was submitted was delivered or told as missing, none both, none twice.
+
+Events of one source are numbered from 0; what a sink has got, and what it was told that it will not get, are *spans*,
+pairs of the first and the last number.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+__all__ = ["Span", "Spans", "check_accounts"]
+
+Span: TypeAlias = tuple[int, int]
+SHOWN_MAX: Final = 3
+
+
+class Spans:
+    """Numbers in the order in which they came, those that follow each other as one span."""
+
+    def __init__(self) -> None:
+        self.all: Final[list[Span]] = []
+        self.count = 0
+
+    def add(self, first: int, last: int) -> None:
+        """Add consecutive numbers."""
+        self.count += last - first + 1
+        if self.all and self.all[-1][1] + 1 == first:
+            self.all[-1] = (self.all[-1][0], last)
+        else:
+            self.all.append((first, last))
+
+
+def check_accounts(
+    who: str, total: int, delivered: Sequence[Span], missing: Sequence[Span] = (), *, since: int = 0
+) -> list[str]:
+    """Return what is wrong with the accounts of a sink that was there since an event, when there were `total`."""
+    problems = [f"{who} was delivered {later} after {former}" for former, later in _disorder(delivered)][:SHOWN_MAX]
+    following = since
+    for first, last in sorted([*map(tuple, delivered), *map(tuple, missing)]):
+        if first > following:
+            problems.append(f"{who} has neither got {following} to {first - 1}, nor was it told of a gap")
+        if first < following:
+            problems.append(f"{who} has got, or was told as missing, {first} to {min(last, following - 1)} twice")
+        following = max(following, last + 1)
+    if following != total:
+        problems.append(f"the accounts of {who} end with {following} events, expected {total}")
+    return problems[:SHOWN_MAX]
+
+
+def _disorder(delivered: Iterable[Span]) -> list[tuple[Span, Span]]:
+    spans = list(delivered)
+    return [(former, later) for former, later in zip(spans, spans[1:], strict=False) if later[0] <= former[1]]
