@@ -141,12 +141,17 @@ class ChannelFuzzer(Fuzzer):
         self._random = random
         self._batch = Batch.of([Trade("IBM", 75.5, number) for number in range(3)], Trade)
         self._samples = list(_make_samples())
-        self._mutator = Mutator(random, [payload for _, payload, _ in self._samples])
+        self._mutator = Mutator(random, self.samples)
         self._now_ns = self._age = 0
         self._workshops = {(step.recipe, step.input): Workshop(step, Policy()) for step in (DERIVED, HEARD_STEP)}
         self._heard = Derivation("victim:1", HEARD_STEP, None, Policy())
         self._heard.equip(self._workshops[HEARD_STEP.recipe, HEARD_STEP.input])
         self.victim, self._mine = self._begin()
+
+    @property
+    def samples(self) -> list[bytes]:
+        """The payloads that are mutated."""
+        return [payload for _, payload, _ in self._samples]
 
     def _begin(self) -> tuple[Concentrator, Member]:
         """Make a victim that takes part in three channels with the attacker, two of them derived."""

@@ -106,9 +106,10 @@ class FrameFuzzer(Fuzzer):
     def __init__(self, random: Random) -> None:
         super().__init__()
         self._random = random
-        self._registry = Registry()
+        self.registry = Registry()
+        """The types of the samples."""
         self._samples = list(self._make_samples())
-        self._mutator = Mutator(random, [payload for _, payload in self._samples])
+        self._mutator = Mutator(random, self.samples)
         self._conversions = self._make_conversions()
 
     def _make_samples(self) -> Iterator[tuple[FrameKind, bytes]]:
@@ -117,9 +118,14 @@ class FrameFuzzer(Fuzzer):
             batch = Batch.of(events)
             for name in ("x86_64", "sparc32", "i386", "packed"):
                 here = batch.to(batch.format.on(ARCHITECTURES[name]))
-                self._registry.add(here.format)
+                self.registry.add(here.format)
                 yield FrameKind.EVENTS, b"".join(here.buffers())
                 yield FrameKind.FORMATS, encode_formats([here.format])
+
+    @property
+    def samples(self) -> list[bytes]:
+        """The payloads that are mutated."""
+        return [payload for _, payload in self._samples]
 
     def _make_conversions(self) -> dict[int, list[tuple[object, Conversion]]]:
         """Prepare, for each sample format, the way to its own class, by NumPy and by native code."""
@@ -153,7 +159,7 @@ class FrameFuzzer(Fuzzer):
                     for format in decode_formats(frame.payload, Registry()):
                         format.describe()
                 case FrameKind.EVENTS:
-                    self._take_batch(parse_batch(frame.payload, self._registry))
+                    self._take_batch(parse_batch(frame.payload, self.registry))
                 case _:
                     pass  # a flipped bit made it a kind without a parser
 
