@@ -13,7 +13,7 @@ then the same objects from both decoders. Everything else is a finding, with the
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Final
 
@@ -110,7 +110,7 @@ class FrameFuzzer(Fuzzer):
         """The types of the samples."""
         self._samples = list(self._make_samples())
         self._mutator = Mutator(random, self.samples)
-        self._conversions = self._make_conversions()
+        self._conversions = _conversions()
 
     def _make_samples(self) -> Iterator[tuple[FrameKind, bytes]]:
         yield FrameKind.HELLO, encode_hello(Hello(features=("checksum", "batch"), name="sample"))
@@ -126,19 +126,6 @@ class FrameFuzzer(Fuzzer):
     def samples(self) -> list[bytes]:
         """The payloads that are mutated."""
         return [payload for _, payload in self._samples]
-
-    def _make_conversions(self) -> dict[int, list[tuple[object, Conversion]]]:
-        """Prepare, for each sample format, the way to its own class, by NumPy and by native code."""
-        found: dict[int, list[tuple[object, Conversion]]] = {}
-        for declared in (Trade, Mean, Station, WindField, Everything):
-            native = Format.of(declared)
-            decoder_of(declared).compile()
-            for name in ("sparc32", "i386", "packed"):
-                source = native.on(ARCHITECTURES[name])
-                compiled = Conversion(source, native)
-                compiled.compile()
-                found[source.token] = [(declared, Conversion(source, native)), (declared, compiled)]
-        return found
 
     def _next_frame(self) -> tuple[FrameKind, bytes]:
         kind, sample = self._random.choice(self._samples)
@@ -159,11 +146,16 @@ class FrameFuzzer(Fuzzer):
                     for format in decode_formats(frame.payload, Registry()):
                         format.describe()
                 case FrameKind.EVENTS:
-                    self._take_batch(parse_batch(frame.payload, self.registry))
+                    self.take_batch(parse_batch(frame.payload, self.registry))
                 case _:
                     pass  # a flipped bit made it a kind without a parser
 
-    def _take_batch(self, batch: Batch) -> None:
+    def take_batch(self, batch: Batch) -> None:
+        """Take a batch apart in every way.
+
+        Raises:
+            EchoicError: It is refused, by all alike.
+        """
         conversions = self._conversions.get(batch.format.token, [])
         made = [_outcome(partial(_converted, batch, declared, way)) for declared, way in conversions]
         if len({repr(outcome) for outcome in made}) > 1:
@@ -176,6 +168,21 @@ class FrameFuzzer(Fuzzer):
         if self._random.random() < ARROW_SHARE:
             batch.arrow.validate(full=True)
         batch.events()  # refuses once more, so that the refusal is counted
+
+
+@cache
+def _conversions() -> dict[int, list[tuple[object, Conversion]]]:
+    """Prepare, for each sample format, the way to its own class, by NumPy and by native code; once in a process."""
+    found: dict[int, list[tuple[object, Conversion]]] = {}
+    for declared in (Trade, Mean, Station, WindField, Everything):
+        native = Format.of(declared)
+        decoder_of(declared).compile()
+        for name in ("sparc32", "i386", "packed"):
+            source = native.on(ARCHITECTURES[name])
+            compiled = Conversion(source, native)
+            compiled.compile()
+            found[source.token] = [(declared, Conversion(source, native)), (declared, compiled)]
+    return found
 
 
 def _converted(batch: Batch, declared: object, way: Conversion) -> str:
