@@ -1,4 +1,4 @@
-"""The process that fuzzes parsers by coverage: it loads them once, each branch watched, and forks for each.
+"""The process that fuzzes parsers by coverage: it loads them once, every branch watched, and forks for each.
 
     trial  --> host: a wish on stdin     imports atheris, then everything that is watched, instrumented
                  |-- fork: frames        libFuzzer for so many seconds, in this copy alone
@@ -25,18 +25,20 @@ import msgspec
 from echoic.errors import EchoicError
 from echoic.testing.parsers.catalogue import parser_named
 from echoic.testing.parsers.parser import Target
-from echoic.testing.parsers.repairs import AS_IT_IS
+from echoic.testing.parsers.repairs import AS_IT_IS, BOMBS
 
-__all__ = ["START", "Ended", "Wish", "serve"]
+__all__ = ["FOUND", "NOT_LOADED", "START", "Ended", "Wish", "serve"]
 
 START: Final = """
-import sys, atheris
-with atheris.instrument_imports(include=sys.argv[1].split(",")):
+import atheris
+with atheris.instrument_imports(include=["echoic"]):
     from echoic.testing.parsers.host import serve
     serve(atheris)
 """
 TIMEOUT_SECONDS: Final = 25  # for one input; much, since the machine may be busy
 MEMORY_MB_MAX: Final = 2048
+FOUND: Final = "an exception that is not declared:"
+FOUND_CODE: Final = 77
 FAILED: Final = 70
 NOT_LOADED: Final = 69
 
@@ -68,7 +70,7 @@ def serve(atheris: Any) -> None:  # noqa: ANN401 - it has no types
     targets: dict[str, Target] = {}
     for name in wish.parsers:
         with contextlib.suppress(ImportError):  # such as Spark's, where there is no Spark
-            targets[name] = parser_named(name).load()
+            targets[name] = _loaded(name)
     running: dict[int, str] = {}
     for name in wish.parsers:
         if name not in targets:
@@ -82,6 +84,15 @@ def serve(atheris: Any) -> None:  # noqa: ANN401 - it has no types
         running[process] = name
     while running:
         _wait(running)
+
+
+def _loaded(name: str) -> Target:
+    """Return a target that has read its seeds, so that whatever it imports late is there, and watched."""
+    target = parser_named(name).load()
+    for seed in target.seeds():
+        with contextlib.suppress(EchoicError):
+            target.feed(seed)
+    return target
 
 
 def _tell(ended: Ended) -> None:
@@ -105,7 +116,7 @@ def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa:
         log = os.open(folder / "log", os.O_CREAT | os.O_WRONLY)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        for number, seed in enumerate(target.seeds()):
+        for number, seed in enumerate([*target.seeds(), *BOMBS]):
             (seeds / f"{number:03}").write_bytes(seed)
         options = [
             f"-max_total_time={wish.seconds}",
@@ -119,7 +130,7 @@ def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa:
         ]
         folders = [str(units), str(seeds), *wish.corpora.get(name, [])]
         mutator = {} if target.repair is None else {"custom_mutator": _mutator(atheris, target)}
-        atheris.Setup([name, *options, *folders], _taken(target), **mutator)
+        atheris.Setup([name, *options, *folders], _taken(target, folder), **mutator)
         atheris.Fuzz()  # ends the process
     except BaseException:  # noqa: BLE001 - told in the log, and by the code
         traceback.print_exc()
@@ -128,12 +139,16 @@ def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa:
         os._exit(FAILED)
 
 
-def _taken(target: Target) -> Any:  # noqa: ANN401 - what atheris wants
+def _taken(target: Target, folder: Path) -> Any:  # noqa: ANN401 - what atheris wants
     def take(data: bytes) -> None:
         try:
             target.feed(data)
         except EchoicError:
             pass
+        except BaseException:  # noqa: BLE001 - a finding, whatever it is
+            (folder / "crash-exception").write_bytes(data)
+            os.write(2, f"{FOUND}\n{traceback.format_exc()}==\n".encode("utf-8", "replace"))
+            os._exit(FOUND_CODE)
 
     return take
 

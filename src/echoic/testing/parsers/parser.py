@@ -29,8 +29,6 @@ class Parser(msgspec.Struct, frozen=True):
     name: str
     place: str
     """Where its target is: `module:NAME`."""
-    watched: tuple[str, ...]
-    """The modules and packages of which the fuzzer sees every branch that is taken."""
 
     def load(self) -> Target:
         """Return what is fuzzed."""

@@ -13,7 +13,7 @@ import msgspec
 
 from echoic.testing.twisting import twist
 
-__all__ = ["AS_IT_IS", "seal_blocks", "seal_frames", "seal_log", "twist_json", "twist_msgpack"]
+__all__ = ["AS_IT_IS", "BOMBS", "seal_blocks", "seal_frames", "seal_log", "twist_json", "twist_msgpack"]
 
 AS_IT_IS: Final = 0.15
 FRAME: Final = struct.Struct("<IBBHII")
@@ -22,6 +22,22 @@ BLOCK: Final = struct.Struct("<I48xI")
 FILE_BYTES: Final = 60
 LOG_BLOCK: Final = struct.Struct("<4sII4xQ16xII")
 SIZE: Final = struct.Struct("<I")
+FIX_ARRAY, FIX_ARRAY_END = 0x90, 0x9F
+BOMBED: Final = 0.01
+MSGPACK_BOMB: Final = b"\x91" * 1500 + b"\xc0"
+"""Nested deeper than Python recurses; so are the others."""
+BOMBS: Final = (
+    MSGPACK_BOMB,
+    b"\x81\xa1x" + MSGPACK_BOMB,
+    b"[" * 1500,
+    b'{"x":' + b"[" * 1020 + b"]" * 1020 + b"}",
+    b"x = " + b"[" * 1020 + b"]" * 1020,
+    b"(" * 1500,
+    b"{" * 1500,
+    b"-" * 1500,
+    b"f(" * 1000,
+)
+"""Seeds of every parser."""
 
 
 def seal_frames(data: bytes, draw: Random) -> bytes:
@@ -88,6 +104,8 @@ def seal_log(data: bytes, draw: Random) -> bytes:
 
 def twist_msgpack(data: bytes, draw: Random) -> bytes:
     """Return a message in which a few values are others; the same bytes if they are none."""
+    if data and FIX_ARRAY <= data[0] < FIX_ARRAY_END and draw.random() < BOMBED:
+        return bytes([data[0] + 1]) + data[1:] + MSGPACK_BOMB  # one element more than this version knows of
     try:
         return msgspec.msgpack.encode(twist(draw, msgspec.msgpack.decode(data, strict=False)))
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError):

@@ -24,7 +24,7 @@ import msgspec
 
 from echoic.errors import LocalError
 from echoic.testing.parsers import PARSERS, Parser, kept_corpus
-from echoic.testing.parsers.host import NOT_LOADED, START, Ended, Wish
+from echoic.testing.parsers.host import FOUND, NOT_LOADED, START, Ended, Wish
 from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
 
 __all__ = ["fuzz_parsers", "require_atheris", "run"]
@@ -73,8 +73,7 @@ def fuzz_parsers(parsers: Sequence[Parser], seconds: int, seed: int, folder: Pat
         _corpora(parsers),
         (os.cpu_count() or 1) if seconds > ALONE_SECONDS_MAX else 1,
     )
-    watched = sorted({module for parser in parsers for module in parser.watched})
-    command = [sys.executable, "-c", START, ",".join(watched)]
+    command = [sys.executable, "-c", START]
     problems: list[str] = []
     missing: list[str] = []
     told = 0
@@ -119,7 +118,7 @@ def _problem(folder: Path, ended: Ended) -> str:
 def _tail(log: Path) -> str:
     """Return what was said about an exception, or else the end of what was said."""
     lines = log.read_text("utf-8", "replace").splitlines()
-    begin = next((at for at, line in enumerate(lines) if "Uncaught Python exception" in line), len(lines) - TOLD_LINES)
+    begin = next((at for at, line in enumerate(lines) if FOUND in line), len(lines) - TOLD_LINES)
     end = next((at for at, line in enumerate(lines) if at > begin and line.startswith("==")), len(lines))
     return "\n".join(lines[max(0, begin) : end])
 
