@@ -28,7 +28,7 @@ from echoic.cli.bus_tracing import TraceHead, TraceWriter
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import ContextName, Flag, Where
+from echoic.cli.where import ContextName, Flag, IdentityName, Where, chosen
 from echoic.errors import ClosedError, InsecureError, LocalError
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
@@ -39,6 +39,7 @@ from echoic.toolbus.state import LISTED_MAX, held_up, references_of, state_of, w
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
+    from echoic.links import Identity
     from echoic.toolbus.clock import Clock
 
 __all__ = ["Manner", "Run", "run"]
@@ -73,6 +74,7 @@ class Manner:
             show_default=False,
         ),
     ] = False
+    identity: IdentityName = None
     virtual_time: Annotated[
         bool, Parameter(help="Do not wait for delays: time jumps to the next one.", negative=(), show_default=False)
     ] = False
@@ -207,6 +209,7 @@ class Run:
             clock="virtual" if manner.virtual_time and self.on_channels else clock,
             listen=manner.listen,
             insecure=manner.insecure,
+            identity=self._identity(),
             output=show_text,
             read_line=self._read_line,
             traced=manner.trace is not None or manner.channel,
@@ -219,7 +222,8 @@ class Run:
             bus = stack.enter_context(Bus(self.script, options))
         except InsecureError:
             raise InsecureError(
-                f"{manner.listen} can be reached from other machines, in the clear: pass --insecure if meant"
+                f"{manner.listen} can be reached from other machines, in the clear: "
+                "name an --identity (echoic keys), or pass --insecure if meant"
             ) from None
         if manner.trace is not None:
             head = TraceHead(
@@ -302,8 +306,17 @@ class Run:
     def _hub(self) -> Iterator["Hub"]:
         from echoic.cli.meeting import attend
 
-        with attend(Where(names=self._manner.names, context=self._manner.context), "bus") as hub:
+        with attend(self._where, "bus") as hub:
             yield hub
+
+    @property
+    def _where(self) -> Where:
+        return Where(names=self._manner.names, context=self._manner.context, identity=self._manner.identity)
+
+    def _identity(self) -> "Identity | None":
+        from echoic.cli.meeting import identity_named
+
+        return identity_named(chosen(self._where).identity)
 
 
 def threshold_of(text: str) -> float | None:

@@ -276,6 +276,7 @@ class Launcher:
             environment["TB_CERTIFICATE"] = str(self._identity.certificate)
             environment["TB_KEY"] = str(self._identity.key)
             environment["TB_AUTHORITY"] = str(self._identity.authority)
+            environment["TB_REVOKED"] = str(self._identity.revoked or "")
         try:
             words = shlex.split(start.command)
             if not words:

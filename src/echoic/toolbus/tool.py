@@ -103,7 +103,9 @@ class Whereabouts:
     def identity(self) -> Identity | None:
         """The files for TLS, where the launcher has named them."""
         files = [self._environment.get(key, "") for key in ("TB_CERTIFICATE", "TB_KEY", "TB_AUTHORITY")]
-        return Identity(*map(Path, files)) if all(files) else None
+        revoked = self._environment.get("TB_REVOKED", "")
+        certificate, key, authority = map(Path, files)
+        return Identity(certificate, key, authority, Path(revoked) if revoked else None) if all(files) else None
 
 
 class Tool:
