@@ -43,6 +43,7 @@ PARSERS: Final[tuple[Parser, ...]] = (
     Parser("pipelines", f"{HERE}.of_files:PIPELINES"),
     Parser("settings", f"{HERE}.of_files:SETTINGS"),
     Parser("trusted", f"{HERE}.of_files:TRUSTED"),
+    Parser("tokens", f"{HERE}.of_trust:TOKENS"),
 )
 
 

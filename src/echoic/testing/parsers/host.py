@@ -69,8 +69,11 @@ def serve(atheris: Any) -> None:  # noqa: ANN401 - it has no types
     wish = msgspec.json.decode(sys.stdin.buffer.read(), type=Wish)
     targets: dict[str, Target] = {}
     for name in wish.parsers:
-        with contextlib.suppress(ImportError):  # such as Spark's, where there is no Spark
+        try:
             targets[name] = _loaded(name)
+        except ModuleNotFoundError as error:  # such as Spark's, where there is no Spark
+            if (error.name or "").startswith("echoic"):
+                raise
     running: dict[int, str] = {}
     for name in wish.parsers:
         if name not in targets:

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from echoic.eager.keys import SigningKey, TrustedKey, read_trust, write_trust
+from echoic.trust.keys import SigningKey
+from echoic.trust.trusted import TrustedKey, read_trust, write_trust
 from echoic.engines.embedded import log_blocks, log_contents
 from echoic.errors import EchoicError
 from echoic.recorder.blocks import (

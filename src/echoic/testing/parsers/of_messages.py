@@ -9,7 +9,7 @@ import msgspec
 
 from echoic.channels import messages
 from echoic.channels.express import decode_reply
-from echoic.eager.keys import SigningKey
+from echoic.trust.keys import SigningKey
 from echoic.eager.modulator import Modulator
 from echoic.eager.parcel import pack, unpack
 from echoic.errors import DeliveryError, EchoicError

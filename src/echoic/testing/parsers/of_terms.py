@@ -33,7 +33,11 @@ TEXTS: Final = (
     "[]",
     "-7",
 )
-BAF_SEED: Final = bytes.fromhex("008bafaf0302")
+BAF_SEEDS: Final = (
+    "008baf83000101025b5d00000100",
+    "008baf83000709053c696e743e000001063c7265616c3e000001016701000101010474657874000101025b5d000001055b5f2c5f5d0200030300"
+    "020302040501660200010100010506800000004a8003322e3584",
+)
 
 
 def _feed_text(data: bytes) -> None:
@@ -76,8 +80,7 @@ def _feed_baf(data: bytes) -> None:
 
 
 def _baf_seeds() -> Iterator[bytes]:
-    yield BAF_SEED
-    yield BAF_SEED + bytes(range(1, 40))
+    return (bytes.fromhex(seed) for seed in BAF_SEEDS)
 
 
 def _feed_appendix_b(data: bytes) -> None:
