@@ -352,7 +352,7 @@ def _head(view: memoryview, place: int, path: str) -> Head:
     start = place + HEADER.size
     try:
         return _heads.decode(view[start : start + HEADER.unpack_from(view, place)[1]])
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise JournalError(f"a record of a log cannot be read: {error}, at byte {place} - at {path}") from error
 
 

@@ -6,12 +6,18 @@ wrong: comparisons with NaN, the sign of `-0.0`, `x - x`, and operators between 
 """
 
 from random import Random
+from typing import Any, Final, TypeAlias
 
 import numpy
+from numpy.typing import NDArray
 
 from echoic.formats import NATIVE, Field, Format, Kind
 
-INPUT = Format.place(
+__all__ = ["C_TYPES", "INPUT", "OUTPUT", "ProgramMaker", "Records", "draw_inputs"]
+
+Records: TypeAlias = NDArray[Any]
+
+INPUT: Final = Format.place(
     "Input",
     [
         Field("i", Kind.INT, 4),
@@ -25,7 +31,7 @@ INPUT = Format.place(
     ],
     NATIVE,
 )
-OUTPUT = Format.place(
+OUTPUT: Final = Format.place(
     "Output",
     [
         Field("i", Kind.INT, 4),
@@ -37,17 +43,17 @@ OUTPUT = Format.place(
     ],
     NATIVE,
 )
-C_TYPES = """
+C_TYPES: Final = """
 typedef struct { int i; int j; long l; unsigned int u; double d; double e; int a[8]; double x[8]; } Input;
 typedef struct { int i; long l; double d; int a[4]; double x[4]; int verdict; } Output;
 """
-LOCALS = ("int m", "int n", "long p", "double q", "double r")
-INTEGERS = ("input.i", "input.j", "input.l", "m", "n", "p", "output.i", "output.l")
-FLOATS = ("input.d", "input.e", "q", "r", "output.d")
-NUMBERS = (0, 1, 2, 3, 5, 7, 10, 31, 100, 255, 1000, 65535, 2147483647)
+LOCALS: Final = ("int m", "int n", "long p", "double q", "double r")
+INTEGERS: Final = ("input.i", "input.j", "input.l", "m", "n", "p", "output.i", "output.l")
+FLOATS: Final = ("input.d", "input.e", "q", "r", "output.d")
+NUMBERS: Final = (0, 1, 2, 3, 5, 7, 10, 31, 100, 255, 1000, 65535, 2147483647)
 
 
-def draw_inputs(random: Random, count: int) -> numpy.ndarray:
+def draw_inputs(random: Random, count: int) -> Records:
     """Return events with values at borders and between them."""
     inputs = numpy.zeros(count, INPUT.dtype)
     for event in inputs:
@@ -61,11 +67,13 @@ def draw_inputs(random: Random, count: int) -> numpy.ndarray:
 
 
 def draw_int(random: Random, bits: int) -> int:
+    """Return a signed integer of so many bits, often one at a border."""
     high = 1 << (bits - 1)
     return random.choice((0, 1, -1, 2, 7, -100, high - 1, -high, random.randrange(-high, high)))
 
 
 def draw_float(random: Random) -> float:
+    """Return a number that is not NaN."""
     return random.choice((0.0, 1.0, -2.5, 1e10, -1e-10, 1e300, random.gauss(0, 100), random.gauss(0, 1)))
 
 
