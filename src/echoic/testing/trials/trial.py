@@ -14,7 +14,7 @@ import msgspec
 
 from echoic.errors import LocalError
 
-__all__ = ["Findings", "Run", "Tell", "Trial"]
+__all__ = ["Figure", "Findings", "Run", "Tell", "Trial"]
 
 PROBLEMS_MAX: Final = 20
 
