@@ -167,28 +167,6 @@ def test_a_second_recorder_of_the_same_journal_is_told_who_is_in_the_way(
     assert third.started["heads"] == [1000], "who is killed is not in the way any more"
 
 
-def test_a_disk_that_is_full_loses_nothing_and_the_recorder_goes_on_when_there_is_room(
-    start: Start, channel: str, small_disk: Path
-) -> None:
-    path = small_disk / "journal"
-    recorder = start("record", channel=channel, path=str(path))
-    assert recorder.started["heads"] == [0]
-    source = start("publish", channel=channel, producer=1)
-    submit(source, 10_000)
-    acknowledged = drained(source)
-    submit(source, 300_000)
-    wait_until(lambda: recorder.ask()["trouble"], "the disk is full")
-    wait_until(lambda: "space" in source.ask()["trouble"], "the source is told")
-    problem = source.ask("drain 0.2")["problem"]
-    assert "space" in problem, "whoever waits for the disk is told why it takes so long"
-    assert recorded(path)[1] >= acknowledged
-    (small_disk / "filler").unlink()
-    assert drained(source) == 310_000
-    assert (recorder.ask()["trouble"], source.ask()["trouble"]) == ("", "")
-    assert recorded(path) == {1: 310_000}
-    assert verify(Disk(path), "ticks") == []
-
-
 def test_a_recorder_is_killed_while_the_disk_is_full(start: Start, channel: str, small_disk: Path) -> None:
     path = small_disk / "journal"
     recorder = start("record", channel=channel, path=str(path))

@@ -25,7 +25,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     journal_flips = int(size * JOURNAL_SHARE)
     refused = harmless = logs = 0
     try:
-        report = run_flips(seed, journal_flips, lambda what, done, total: tell(done))
+        report = run_flips(seed, journal_flips, lambda _what, done, _total: tell(done))
         while refused + harmless < size - journal_flips:
             flips = min(LOG_FLIPS, size - journal_flips - refused - harmless)
             found = run_log_lives(seed + logs, LOG_LIVES, flips)
