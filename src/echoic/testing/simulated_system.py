@@ -5,9 +5,7 @@ is well (`check_settled`, `check_progress`). During a run the book (`Ledger`) is
 missing is checked at once.
 """
 
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Final
 
 import msgspec
@@ -39,15 +37,15 @@ from echoic.channels.runs import SourceRun, submit_runs
 from echoic.errors import ChannelNotFoundError
 from echoic.formats import Format
 from echoic.testing.ledger import Ledger, check
-from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import Deriving
 from echoic.testing.simulated_ends import PendingCall, Sample, SimulationReport, Source, Subscription
 from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
 
 __all__ = ["Sample", "SimulatedSystem", "SimulationReport", "Source", "Subscription"]
 
-TRACE_LINES: Final = 60
 PROGRESS_NS: Final = 10 * SECOND
 CALL_SHARE: Final = 0.04
 TOGETHER_SHARE: Final = 0.2
@@ -58,16 +56,33 @@ PROGRESS_EVENTS: Final = 14  # enough for one of them to pass whatever is derive
 class SimulatedSystem:
     """Hubs, what their programs do, what breaks, and the book in which it is checked."""
 
-    def __init__(self, seed: int, *, freezes: bool = False, untold_bytes_max: int = 32 * 1024 * 1024) -> None:
-        self.seed: Final = seed
-        self.random: Final = Random(seed)
-        self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock)
+    def __init__(
+        self,
+        seed: int,
+        *,
+        freezes: bool = False,
+        untold_bytes_max: int = 32 * 1024 * 1024,
+        around: Surroundings | None = None,
+    ) -> None:
+        """Begin with no hubs.
+
+        Args:
+            seed: What everything is drawn from.
+            freezes: Whether hubs stop reading a connection as soon as its peer greets again.
+            untold_bytes_max: How much a hub keeps for a neighbour that does not say what it has.
+            around: Where it takes place, if others are there too; the seed says nothing then.
+        """
+        around = around if around is not None else Surroundings(seed)
+        self.around: Final = around
+        self.seed: Final = around.seed
+        self.random: Final = around.random
+        self.clock: Final = around.clock
+        self.network: Final = around.network
         self.ledger: Final = Ledger()
         self.hubs: Final[list[SimulatedHub]] = []
         self.sources: Final[list[Source]] = []
         self.subscriptions: Final[list[Subscription]] = []
-        self.faults: Final[Counter[str]] = Counter()
+        self.faults: Final = around.faults
         self.calls = 0
         self.quiet = False
         self.derived: Final = Deriving(self)
@@ -78,8 +93,6 @@ class SimulatedSystem:
         self._managed: dict[str, list[tuple[str, str, Format | None]]] = {}
         self._given_up: dict[tuple[str, str], int] = {}
         self._waiting_calls: list[PendingCall] = []
-        self._trace: deque[str] = deque(maxlen=TRACE_LINES)
-        self._digest = 0
         self._largest_bytes = 1000
 
     def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
@@ -355,7 +368,7 @@ class SimulatedSystem:
             sum(line.gaps for line in lines),
             self.calls,
             dict(sorted(self.faults.items())),
-            self._digest,
+            self.around.trace,
             len(self.derived.channels),
             self.derived.book.passed,
             sum(line.missing for line in self.derived.book.ledger.lines.values()),
@@ -365,7 +378,7 @@ class SimulatedSystem:
 
     def explain(self, problem: object) -> str:
         """Return a problem with the seed and the last things that happened."""
-        return "\n".join([f"seed {self.seed}: {problem}", *self._trace])
+        return self.around.explain(problem)
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
         """Enter events that have arrived, and let their sinks handle them in their time."""
@@ -377,7 +390,7 @@ class SimulatedSystem:
             self.derived.arrived(hub, subscription, delivery)
         else:
             self._arrived(subscription, delivery)
-        self._count(delivery.source, delivery.first)
+        self.around.count(delivery.source, delivery.first)
         stuck_ns = max(0, subscription.stuck_until_ns - self.clock.now_ns)
         self.run_soon(stuck_ns + self.random.randrange(subscription.handle_ns + 1), lambda: hub.finish(delivery))
 
@@ -448,10 +461,7 @@ class SimulatedSystem:
 
     def note(self, text: str) -> None:
         """Write down what happened, and make it part of what two runs of a seed must have in common."""
-        line = f"{self.clock.now_ns / SECOND:10.4f} {text}"
-        self._trace.append(line)
-        for byte in line.encode():
-            self._digest = (self._digest * 1_000_003 ^ byte) & 0xFFFFFFFFFFFFFFFF
+        self.around.note(text)
 
     def finish_calls(self) -> None:
         """Check the calls that are answered: whoever did not fail has handled the event."""
@@ -466,9 +476,6 @@ class SimulatedSystem:
                     check(handled, f"call {made.number} of {hub.id} was answered, but not handled by {one.number}")
             hub.core.forget_call(made.number)
             self._waiting_calls.remove(made)
-
-    def _count(self, source: int, first: int) -> None:
-        self._digest = (self._digest * 1_000_003 ^ source ^ first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
 
     def _samples(self, source: Source, count: int) -> list[Sample]:
         first = source.member.sources[source.number]
