@@ -15,6 +15,7 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import DerivedChannel
 from echoic.testing.simulated_ends import Sample
 from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_system import SimulatedSystem
 
 __all__ = ["DerivedFate"]
 
@@ -31,8 +32,9 @@ class DerivedFate(Fate):
 
     declared = Sample
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, system: SimulatedSystem | None = None, servers: int = 1) -> None:
+        """Draw who takes part, and what is derived when."""
+        super().__init__(seed, system, servers)
         self.deriving = self.system.derived
         self.system.race_share = self.random.choice((0.0, RACE_SHARE))
         self._serial = 0

@@ -19,6 +19,7 @@ import msgspec
 
 from echoic.channels import (
     ChannelId,
+    Consult,
     Delivery,
     Member,
     Missed,
@@ -36,7 +37,7 @@ from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_disk import SimulatedDisk
 from echoic.testing.simulated_ends import Sample
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import SimulatedHub, refuse
 from echoic.testing.simulated_recorder import SimulatedRecorder
 from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
@@ -307,6 +308,10 @@ class RecordingSystem:
 
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """Nothing is derived here."""
+
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
 
     def note(self, text: str) -> None:
         """Write down what happened."""

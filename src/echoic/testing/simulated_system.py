@@ -14,6 +14,7 @@ from echoic.channels import (
     Call,
     ChannelId,
     Concentrator,
+    Consult,
     Delivery,
     Member,
     Missed,
@@ -40,7 +41,7 @@ from echoic.testing.ledger import Ledger, check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import Deriving
 from echoic.testing.simulated_ends import PendingCall, Sample, SimulationReport, Source, Subscription
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import SimulatedHub, refuse
 from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
 
@@ -314,11 +315,7 @@ class SimulatedSystem:
             check(not (hub.alive and made.call.waiting), f"call {made.number} of {hub.id} was never answered")
         for source in self.sources:
             for target in source.member.fanout.targets.values() if source.living else ():
-                wanted = any(
-                    one.living and one.hub.id == target.hub and one.member.subscription == target.sink.subscription
-                    for one in self.subscriptions
-                    if one.member.id == source.member.id
-                )
+                wanted = self.wants(target.hub, source.member.id, target.sink.subscription)
                 check(wanted, f"{source.hub.id} sends source {source.number} to {target.hub}, which does not want it")
         for hub in self.hubs:
             refused = any(any(member.lacking()) for other in self.hubs for member in other.core.members.values())
@@ -326,6 +323,18 @@ class SimulatedSystem:
             check(not left, f"{left} requests of {hub.id} were never answered")
             check(not (hub.alive and len(hub.core.search)), f"{hub.id} looks for a hub for ever")
         self.derived.check_settled()
+
+    def wants(self, hub: str, channel: str, subscription: int) -> bool:
+        """Whether a hub wants to be sent a channel's events."""
+        return any(
+            one.living and one.hub.id == hub and one.member.subscription == subscription
+            for one in self.subscriptions
+            if one.member.id == channel
+        )
+
+    def is_healthy(self, hub: SimulatedHub) -> bool:
+        """Whether a hub must make progress; all that live, unless only some of them are healed."""
+        return hub.alive
 
     def check_progress(self) -> None:
         """Check that the next event of every living source reaches every living sink in time.
@@ -338,6 +347,7 @@ class SimulatedSystem:
             for source in self.sources
             for subscription in self.subscriptions
             if source.living and subscription.living and self._progresses(source, subscription)
+            if self.is_healthy(source.hub) and self.is_healthy(subscription.hub)
         ]
         before = {pair: self._heard(*pair) for pair in pairs}
         for _ in range(20):
@@ -444,6 +454,10 @@ class SimulatedSystem:
 
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """There are no modulators here."""
+
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
 
     def forgotten(self, hub: SimulatedHub, other: str) -> None:
         """Note that a hub has given another up, which excuses gaps between them."""

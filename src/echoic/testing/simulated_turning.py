@@ -20,6 +20,7 @@ import msgspec
 from echoic.channels import (
     ChannelId,
     Concentrator,
+    Consult,
     Delivery,
     Derive,
     DerivedAs,
@@ -49,7 +50,7 @@ from echoic.testing.holding import HoldingRunner, holding_recipe
 from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_ends import Sample, Source
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import SimulatedHub, refuse
 from echoic.testing.surroundings import Surroundings
 from echoic.testing.turning_ends import Ends, Handle, Stage
 from echoic.wire import Batch
@@ -520,6 +521,10 @@ class TurningSystem:
         source = self.sources[_source_in(share.batch) - 1]
         check(source.hub is hub, f"{hub.id} drains a source of {source.hub.id}")
         self._hand_over_share(source, share, first)
+
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
 
     def missed(self, hub: SimulatedHub, missed: Missed) -> None:
         """Note that handles were told of a gap, which only hubs that have given each other up may have."""
