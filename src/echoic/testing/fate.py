@@ -55,10 +55,14 @@ class Fate:
             for n in range(self.random.randint(1, 3))
         ]
         self.essential = {*self.servers, *(id.address for id in self.channels)}
+        self.prepare()
         for _ in range(self.random.randint(1, 4)):
             self._publish()
         for _ in range(self.random.randint(1, 5)):
             self._subscribe()
+
+    def prepare(self) -> None:
+        """Do what must be done before anybody publishes."""
 
     def policy(self) -> Policy | None:
         """Return what a hub lets others do."""

@@ -4,7 +4,7 @@ What `hub.Recording` promises the concentrator, this promises too: what has arri
 little later, and only then counts as handled and is confirmed to the hubs of the sources.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from echoic.channels import ChannelId, Concentrator, Delivery, Kept, SinkHub, ignore
 from echoic.recorder import JournalOptions, JournalWriter, Retention
@@ -12,6 +12,9 @@ from echoic.testing.network import MILLISECOND
 from echoic.testing.simulated_disk import SimulatedDisk
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.testing.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["SimulatedRecorder"]
 
@@ -31,6 +34,8 @@ class SimulatedRecorder:
         retention: Retention | None = None,
     ) -> None:
         self.hub: Final = hub
+        self.committed: Callable[[], None] = lambda: None
+        """Called when more is on the disk."""
         self._around = around
         options = JournalOptions(segment_bytes_max=SEGMENT_BYTES_MAX, retention=retention or Retention())
         self.writer: Final = JournalWriter.open(disk, id.name, options, id=bytes(16), now_ns=around.wall_ns())
@@ -64,3 +69,4 @@ class SimulatedRecorder:
                 (core.reply(delivery, {}) if delivery.call else core.handled(delivery))
 
         self.hub.do(tell)
+        self.committed()

@@ -319,10 +319,14 @@ class SimulatedSystem:
                 check(wanted, f"{source.hub.id} sends source {source.number} to {target.hub}, which does not want it")
         for hub in self.hubs:
             refused = any(any(member.lacking()) for other in self.hubs for member in other.core.members.values())
-            left = len(hub.core.requests) if hub.alive and not refused else 0  # who is refused asks again and again
+            left = self.open_requests(hub) if hub.alive and not refused else 0  # who is refused asks again and again
             check(not left, f"{left} requests of {hub.id} were never answered")
             check(not (hub.alive and len(hub.core.search)), f"{hub.id} looks for a hub for ever")
         self.derived.check_settled()
+
+    def open_requests(self, hub: SimulatedHub) -> int:
+        """Return how many requests of a hub have yet to be answered."""
+        return len(hub.core.requests)
 
     def wants(self, hub: str, channel: str, subscription: int) -> bool:
         """Whether a hub wants to be sent a channel's events."""
