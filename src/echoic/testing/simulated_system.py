@@ -31,6 +31,7 @@ from echoic.channels import (
     forget_source,
     ignore,
     report_trouble,
+    retire,
     send_share,
 )
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
@@ -135,10 +136,9 @@ class SimulatedSystem:
         self.note(f"{source.hub.id}: closes source {number}")
 
         def close(core: Concentrator) -> None:
-            if len(member.sources) == 1:
-                core.leave(member, "source")
             member.end(number)
             forget_source(core, member, number)
+            retire(core, member)
 
         source.hub.do(close)
 
