@@ -106,7 +106,7 @@ class RecordedChannel:
             check(numbers == list(range(first, first + len(numbers))), f"of {who} the journal has {numbers[:50]}")
             end, confirmed = first + len(numbers), self.confirmed.get(source.number, 0)
             check(end >= confirmed, f"{confirmed} were confirmed to {who}, the journal ends with {end}")
-            if whole and source.hub.alive:
+            if whole and source.hub.alive and (source.open or source.number not in self.unannounced):
                 submitted = self._system.ledger.submitted.get(source.number, 0)
                 check(end == submitted, f"{who} has submitted {submitted}, the journal ends with {end}")
                 kept = source.member.unconfirmed_bytes
