@@ -116,6 +116,8 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
         try:
             if refused is not None:
                 turned(refused)
+            elif _lingers(core, message):
+                turned(Done())
             elif message.instead:
                 turn(core, core.opened(channel), message, turned)
             else:
@@ -124,3 +126,16 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
             turned(Refused(type(error).__name__, str(error)))
 
     install(core, ChannelId.parse(channel).address, message.lineage, installed)
+
+
+def _lingers(core: "Concentrator", message: Attach) -> bool:
+    """Whether there is nothing to derive from here any more, though this hub takes part in what it is derived from.
+
+    Its sources have ended, and a recorder has yet to confirm their events (`keeping.retire`). The manager must go on
+    telling it of recorders, so the derived channel, which is not open here, must not be called unknown.
+    """
+    if not message.lineage or message.channel in core.members:
+        return False
+    root = ChannelId(ChannelId.parse(message.channel).address, message.lineage[0].recipe.parent)
+    member = core.members.get(str(root))
+    return member is not None and "source" in member.roles and not member.sources

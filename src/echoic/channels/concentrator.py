@@ -377,8 +377,11 @@ class Concentrator:
         self.tunes.forget(hub)
         self.effects.append(Forgotten(hub))
         self.manager.register_again(neighbour.stands_at)
-        if not any(other.stands_at(neighbour.address) for other in self.neighbours.values()):
+        heir = next((other for other in self.neighbours.values() if other.stands_at(neighbour.address)), None)
+        if heir is None:
             self.manager.forget(neighbour.address)
+        elif self.manager.forget_former(neighbour.address, hub, heir.id):
+            self.gone(heir.id, "a hub that stood at its address before was heard after it")  # so that it joins again
         for binding in neighbour.bindings.values():
             if binding.member is not None:
                 binding.member.lose("sink")

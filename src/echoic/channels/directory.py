@@ -54,6 +54,8 @@ class ManagedChannel:
 
     journals: dict[str, bool] = field(default_factory=dict)
     """Those that record it, even if their recorder is away, and as false those whose recorder has left."""
+    former: dict[str, str] = field(default_factory=dict)
+    """By address, the hub whose sinks were entered there before those of the hub that is."""
 
     @property
     def idle(self) -> bool:
@@ -373,6 +375,8 @@ class Directory:
             channel.note_journal(known.journal, recorded=False)
         channel.note_journal(sink.journal, recorded=True)
         channel.sinks[sink.address] = sink
+        if known is not None and known.hub != sink.hub:
+            channel.former[sink.address] = known.hub
         return sorted(self.origins(name))
 
     def note_turn(self, name: str, address: str, handle: str, *, taken: bool) -> None:
@@ -402,6 +406,21 @@ class Directory:
         for channel in self._channels.values():
             channel.sources.discard(address)
             channel.sinks.pop(address, None)
+            channel.former.pop(address, None)
+
+    def forget_former(self, address: str, hub: str, heir: str) -> bool:
+        """Strike the sinks of a hub that is gone while another, its heir, stands at its address.
+
+        Returns:
+            Whether sinks of the heir were entered before: a word of the dead has arrived after those of the living.
+        """
+        late = False
+        for channel in self._channels.values():
+            known = channel.sinks.get(address)
+            if known is not None and known.hub == hub:
+                del channel.sinks[address]
+                late = channel.former.pop(address, "") == heir or late
+        return late
 
     def entries(self, address: str) -> list[ChannelEntry]:
         """Return the channels as lines of a listing."""

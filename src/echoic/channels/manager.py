@@ -189,6 +189,10 @@ class Manager:
         self.names.forget_hub(address)
         self.directory.forget_hub(address)
 
+    def forget_former(self, address: str, hub: str, heir: str) -> bool:
+        """Strike a hub that is gone while another stands at its address; whether it has been heard after that one."""
+        return self.directory.forget_former(address, hub, heir)
+
     def register_again(self, forgetful: Callable[[str], bool]) -> None:
         """Note that name servers at certain addresses may have forgotten everything."""
         for server, message in self._registrations:

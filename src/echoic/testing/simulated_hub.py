@@ -40,7 +40,7 @@ from echoic.testing.derived_book import built
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
 
-__all__ = ["HubEvents", "SimulatedHub"]
+__all__ = ["HubEvents", "SimulatedHub", "refuse"]
 
 TICK_NS: Final = 100 * MILLISECOND
 GREETING_NS: Final = 5 * SECOND
@@ -77,6 +77,9 @@ class HubEvents(Protocol):
 
     def drained(self, hub: "SimulatedHub", share: Share, first: int) -> None:
         """A modulator was made to send what it had held back."""
+
+    def consulted(self, hub: "SimulatedHub", consult: Consult) -> None:
+        """Somebody wants to read the journal of a channel, or to remember in it how far he is."""
 
 
 class Connection:
@@ -210,8 +213,8 @@ class SimulatedHub:
                 self._events.troubled(self, effect)
             case Dismiss(runner):
                 runner.close()
-            case Consult(member, _, answer):
-                answer(Refused("RefusedError", f"nobody reads the journal of {member.name} here"))
+            case Consult():
+                self._events.consulted(self, effect)
             case Drain(modulation, then):
                 self._clock.after(self._random.randrange(DRAIN_NS), lambda: self._drain(modulation, then))
 
@@ -354,3 +357,8 @@ class SimulatedHub:
 
     def _note(self, text: str) -> None:
         self._events.note(f"{self.id}: {text}")
+
+
+def refuse(hub: "SimulatedHub", consult: Consult) -> None:
+    """Let somebody know that there is no journal at a hub."""
+    consult.answer(Refused("RefusedError", f"nobody reads the journal of {consult.member.name} at {hub.address}"))
