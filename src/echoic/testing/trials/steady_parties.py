@@ -25,6 +25,7 @@ PING_TIMEOUT: Final = 30.0
 RETRY_SECONDS: Final = 0.1
 KEPT_ROUND_TRIPS: Final = 100_000
 RULES: Final = ("block", "drop_oldest", "latest")
+KEPT_BYTES: Final = 64 * 1024  # so that what is kept for members that were away is soon as much as it will be
 MEMBERS: Final = ("a", "b", "c")
 
 
@@ -154,7 +155,10 @@ def agree(conversation: Conversation) -> None:
     with contextlib.ExitStack() as stack:
         hubs = {me: stack.enter_context(Hub()) for me in MEMBERS}
         peers = {me: hub.address for me, hub in hubs.items()}
-        groups = {me: stack.enter_context(hub.join("steady", Ping, me=me, peers=peers)) for me, hub in hubs.items()}
+        groups = {
+            me: stack.enter_context(hub.join("steady", Ping, me=me, peers=peers, kept_bytes=KEPT_BYTES))
+            for me, hub in hubs.items()
+        }
         for me, group in groups.items():
 
             def handle(ping: Ping, _: object, me: str = me) -> None:
