@@ -4,6 +4,7 @@ Events of one source are numbered from 0; what a sink has got, and what it was t
 pairs of the first and the last number.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -48,4 +49,4 @@ def check_accounts(
 
 def _disorder(delivered: Iterable[Span]) -> list[tuple[Span, Span]]:
     spans = list(delivered)
-    return [(former, later) for former, later in zip(spans, spans[1:], strict=False) if later[0] <= former[1]]
+    return [(former, later) for former, later in itertools.pairwise(spans) if later[0] <= former[1]]

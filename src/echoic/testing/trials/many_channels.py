@@ -25,7 +25,7 @@ __all__ = ["SLOWER_MAX", "judge", "run"]
 
 SLOWER_MAX: Final = {"round trip": 2.0, "streamed": 5.0}
 ROUNDS: Final = 5
-EVENTS_EACH: Final = {"round trip": 1, "streamed": 50}
+EVENTS_EACH: Final = {"round trip": 3, "streamed": 50}
 PAYLOAD: Final = "100 B"
 
 

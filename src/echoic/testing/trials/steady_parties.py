@@ -5,12 +5,14 @@ import logging
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import Final
 
 from echoic.channels import Gap
 from echoic.errors import EchoicError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
+from echoic.hub.recording import Recording
 from echoic.testing.trials.accounts import Spans
 from echoic.testing.trials.workers import Conversation
 
@@ -111,7 +113,7 @@ def derive_by_turns(conversation: Conversation) -> None:
             heard = threading.Event()
             with contextlib.suppress(EchoicError):  # the link was reset meanwhile
                 derived = load.derive(f"return input.number % {2 + turns % 7} == 0;", share=bool(turns % 2))
-                sink = derived.subscribe(lambda _, heard=heard: heard.set())
+                sink = derived.subscribe(partial(_note, heard))
                 heard.wait(1.0)
                 sink.close()
                 turns += 1
@@ -126,18 +128,26 @@ def derive_by_turns(conversation: Conversation) -> None:
         turning.join()
 
 
+def _note(heard: threading.Event, _: object) -> None:
+    heard.set()
+
+
+def _record(hub: Hub, load: Channel, folder: str) -> Recording:
+    """Record a channel, as soon as it is missed that whoever did so before was killed."""
+    while True:
+        try:
+            return hub.record(load, folder)
+        except EchoicError:
+            time.sleep(RETRY_SECONDS)
+
+
 def record(conversation: Conversation) -> None:
     """Record the load and be a durable sink of it; this runs in a worker and may be killed at any time."""
     logging.disable(logging.CRITICAL)
     options, seen = conversation.options, Spans()
     with Hub() as hub:
         load = hub.open(options["load"], Load)
-        while True:
-            try:
-                recording = hub.record(load, options["folder"])
-                break
-            except EchoicError:  # whom this one follows was killed, and has not been missed yet
-                time.sleep(RETRY_SECONDS)
+        recording = _record(hub, load, options["folder"])
 
         def handle(each: Load, _: Stamp) -> None:
             seen.add(each.number, each.number)
@@ -146,6 +156,13 @@ def record(conversation: Conversation) -> None:
             conversation.say(ready=True)
             for _ in conversation.questions():
                 conversation.say(recorded=sum(recording.heads), last=seen.all[-1][1] if seen.all else -1)
+
+
+def _count(order: list[int], ping: object, _: object) -> None:
+    """Note one more event, and which one it was."""
+    if isinstance(ping, Ping):
+        order[0] += 1
+        order[1] = (order[1] * 31 + ping.number) % 2**61
 
 
 def agree(conversation: Conversation) -> None:
@@ -160,12 +177,7 @@ def agree(conversation: Conversation) -> None:
             for me, hub in hubs.items()
         }
         for me, group in groups.items():
-
-            def handle(ping: Ping, _: object, me: str = me) -> None:
-                orders[me][0] += 1
-                orders[me][1] = (orders[me][1] * 31 + ping.number) % 2**61
-
-            group.subscribe(handle)
+            group.subscribe(partial(_count, orders[me]))
 
         def run() -> None:
             number = 0
