@@ -29,7 +29,7 @@ EVENT_BYTES: Final = 100
 EVENT: Final = np.dtype([("number", "<i8"), ("filler", "S92")])
 LOOK_SECONDS: Final = 0.0002
 SLICE_SECONDS_MAX: Final = 60.0
-RESTING_SECONDS: Final = 0.2
+RESTING_SECONDS: Final = 0.5
 
 
 class Tallies:
