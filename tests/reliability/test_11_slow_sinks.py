@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from echoic.testing.trials.accounts import Spans, check_accounts
+from echoic.testing.trials.accounts import Ledger, Spans, check_accounts
 from echoic.testing.trials.slow_sinks import LIMIT_BYTES, Outcome, Rates, judge
 from tests.reliability.trying import try_out
 
@@ -54,6 +54,19 @@ def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     problems = judge(msgspec.structs.replace(GOOD, **change))
     assert problems
     assert any(re.search(found, problem) for problem in problems), problems
+
+
+def test_a_ledger_settles_each_number_once() -> None:
+    ledger = Ledger()
+    for number in (0, 1, 5):
+        ledger.got(number)
+    ledger.missed(2, 3)
+    assert (ledger.settled, ledger.missing, ledger.problems) == ([(0, 3), (5, 5)], 2, [])
+    ledger.missed(4, 4)
+    assert (ledger.settled, ledger.problems) == ([(0, 5)], [])
+    ledger.missed(5, 6)
+    ledger.got(3)
+    assert ledger.problems == ["5 to 6 was settled twice", "3 came after 5", "3 to 3 was settled twice"]
 
 
 def test_spans_join_what_follows() -> None:

@@ -52,8 +52,10 @@ def test_too_few_samples_are_no_proof() -> None:
 
 def test_round_trips_that_become_slow_are_found() -> None:
     assert judge_round_trips([0.001] * 300) == []
-    assert judge_round_trips([0.001] * 297 + [0.020] * 3) == []
-    assert "took 1.0 in the first" in judge_round_trips([0.001] * 250 + [0.040] * 50)[0]
+    assert judge_round_trips([0.001] * 270 + [0.080] * 30) == []  # the machine did something else for a while
+    assert "took 1.0 in the first" in judge_round_trips([0.001] * 210 + [0.040] * 90)[0]
+    rarely = [0.040 if number > 200 and number % 5 == 0 else 0.001 for number in range(300)]
+    assert "took 1.0 in the first" in judge_round_trips(rarely)[0]
 
 
 def test_a_line_through_points_is_found() -> None:

@@ -20,7 +20,7 @@ from echoic.channels.effects import (
     Missed,
     Troubled,
 )
-from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
+from echoic.channels.express import LANE, RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
 from echoic.channels.identity import ChannelId, check_channel_name
@@ -98,6 +98,7 @@ __all__ = [
     "BATCH_BYTES_MAX",
     "CREDIT_BYTES",
     "EVENT_BYTES_MAX",
+    "LANE",
     "LARGE_FEATURE",
     "RECORD_BYTES_MAX",
     "RECORD_START",

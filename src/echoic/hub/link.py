@@ -10,8 +10,8 @@ that caller itself (*express mode*, JECho section 5): a hand-over between thread
 reading thread stays away for a moment after the last such call, so that a series of them has the connection to itself.
 
 A connection from which nothing has come for a while is waited for by `poll`, outside of any lock and for a second at a
-time: waiting in `recv` lets the thread look at the clock ten times as often, which with 2,000 idle links took two thirds
-of a processor, and takes a twentieth this way.
+time: waiting in `recv` lets the thread look at the clock ten times as often, which with 2,000 idle links took two
+thirds of a processor, and takes a twentieth this way.
 """
 
 import logging
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from echoic.channels import RECORD_START, REPLY_BYTES, ArrivalLane, Call, Neighbour
+from echoic.channels import LANE, RECORD_START, REPLY_BYTES, ArrivalLane, Call, Neighbour
 from echoic.errors import EchoicError
 from echoic.links import SHARED_BYTES_MIN, Connection
 from echoic.wire import Buffer, Frame, FrameKind, FrameReader
@@ -36,6 +36,7 @@ EXPRESS_NAP_SECONDS: Final = 0.001
 TURN_SECONDS: Final = 0.0005
 IDLE_MILLISECONDS: Final = 1000
 PIECES_MAX: Final = 256
+LANES_MAX: Final = 65_536  # as many as there may be bindings
 WRITE_BYTES_MAX: Final = 1024 * 1024
 log: Final = logging.getLogger("echoic.hub")
 
@@ -74,7 +75,8 @@ class Link:
         self.writing: Final = threading.Lock()
         self.is_clogged = False
         self.attached_ns = 0
-        self.lane: LoneWay | None = None
+        self.lanes: Final[dict[bytes, LoneWay]] = {}
+        """The short ways of channels whose synchronous events come by this link, by what their frames begin with."""
         self._outbox = neighbour.session.outbox
         self._events = events
         self._connection: Connection | None = None
@@ -110,6 +112,12 @@ class Link:
         self.is_clogged = False
         if previous is not None:
             previous.close()
+
+    def open_lane(self, way: LoneWay) -> None:
+        """Take the synchronous events that follow one of a channel the short way."""
+        if len(self.lanes) >= LANES_MAX:
+            self.lanes.clear()
+        self.lanes[way[0].key] = way
 
     def freeze(self, seconds: float) -> bool:
         """Close the connection and read no more from it, so that arrivals can be counted; False if a handler hangs.
@@ -258,10 +266,9 @@ class Link:
         with self._reading:
             self._reading_from(connection, self._take_early)
         while self._connection is connection:
-            if self._express:
-                if time.monotonic_ns() < self._express_until_ns:
-                    time.sleep(EXPRESS_NAP_SECONDS)
-                    continue
+            if self._express and time.monotonic_ns() < self._express_until_ns:
+                time.sleep(EXPRESS_NAP_SECONDS)
+                continue
             if (self._express or self._idle) and not connection.readable(IDLE_MILLISECONDS):
                 continue
             with self._reading:
@@ -320,7 +327,7 @@ class Link:
         """Take a lone synchronous event or answer the short way; False, and nothing done, when it is neither."""
         if len(data) == REPLY_BYTES:
             return self._events.answered(self, data)
-        way = self.lane
+        way = self.lanes.get(data[LANE])
         if way is None or len(data) < RECORD_START:
             return False
         call = self._events.called(self, way, data)

@@ -98,7 +98,7 @@ def visit(kind: str, count: int, identity: Identity | None) -> Visit:
         callers.ask("close")
         with suppress(LocalError):  # what has not returned is seen below
             wait_until(lambda: returned(before, signs_of(host.pid)), "what they took returns", RETURN_SECONDS_MAX)
-        faults = tuple([*opened["faults"], *again["faults"]])
+        faults = (*opened["faults"], *again["faults"])
         return Visit(
             kind, count, opened["answered"], again["answered"], before, meanwhile, signs_of(host.pid), share,
             count / seconds, faults,

@@ -18,12 +18,14 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from echoic.links import parse_address
 from echoic.testing.trials.workers import Conversation
 from echoic.wire import FrameKind, Hello, encode_frame, encode_hello
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["ASSAIL", "assail"]
 

@@ -6,8 +6,13 @@ something else for a moment gets a second chance: whoever fails is measured once
 
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Final
 
-__all__ = ["kept_share", "kept_up", "tried_twice"]
+__all__ = ["RATE", "kept_share", "kept_up", "tried_twice"]
+
+
+RATE: Final = "of its rate"
+"""What every problem with a rate says."""
 
 
 def kept_share(disturbed: Sequence[float], undisturbed: Sequence[float]) -> float:
@@ -19,7 +24,7 @@ def kept_up(what: str, share: float, share_min: float) -> list[str]:
     """Return what is wrong, if too little of a rate is left."""
     if share >= share_min:
         return []
-    return [f"{what} keeps {share:.0%} of its rate, expected {share_min:.0%} or more"]
+    return [f"{what} keeps {share:.0%} {RATE}, expected {share_min:.0%} or more"]
 
 
 def tried_twice(measure: Callable[[], float], enough: Callable[[float], bool]) -> float:

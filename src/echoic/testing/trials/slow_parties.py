@@ -5,6 +5,7 @@ What sinks have counted is in a file that all map, so that the source knows when
 
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ EVENT_BYTES: Final = 100
 EVENT: Final = np.dtype([("number", "<i8"), ("filler", "S92")])
 LOOK_SECONDS: Final = 0.0002
 SLICE_SECONDS_MAX: Final = 60.0
-RESTING_SECONDS: Final = 0.2
+RESTING_SECONDS: Final = 0.5
 
 
 class Tallies:
@@ -118,7 +119,7 @@ def count(conversation: Conversation) -> None:
     got = {name: Spans() for name in options["channels"]}
     gaps: list[tuple[int, int]] = []
 
-    def take(name: str, batch: Batch) -> None:
+    def take(name: str, batch: Batch, _: object = None) -> None:
         numbers = batch.array["number"]
         for part in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
             got[name].add(int(part[0]), int(part[-1]))
@@ -131,10 +132,10 @@ def count(conversation: Conversation) -> None:
         sinks: list[Any] = []
         for name, id in options["channels"].items():
             channel = hub.open(id)
+            handle = partial(take, name)
             if options["slow"] == "spill":
-                sinks.append(channel.resume(lambda batch, _, name=name: take(name, batch), batch=True))
+                sinks.append(channel.resume(handle, batch=True))
             else:
-                handle = lambda batch, name=name: take(name, batch)  # noqa: E731 - each has its own
                 sinks.append(channel.subscribe(handle, batch=True, slow=options["slow"], on_gap=note))
         conversation.say(ready=True)
         for _ in conversation.questions():

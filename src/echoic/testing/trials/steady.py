@@ -116,10 +116,11 @@ class Steady:
         except LocalError as error:
             problems.append(str(error))
         watched = self._sinks.ask()
-        for rule, spans in watched["got"].items():
-            problems += check_accounts(f"the sink with {rule}", self._submitted, spans, watched["missing"][rule])
+        problems += watched["problems"]
+        for rule, spans in watched["settled"].items():
+            problems += check_accounts(f"the sink with {rule}", self._submitted, spans)
         if watched["missing"]["block"]:
-            problems.append(f"a sink with block was told of gaps: {watched['missing']['block'][:3]}")
+            problems.append(f"a sink with block was told that {watched['missing']['block']} events are missing")
         return problems + self._one_order()
 
     def figures(self) -> dict[str, Figure]:
@@ -143,7 +144,7 @@ class Steady:
 
     def _is_settled(self) -> bool:
         watched, recorder = self._sinks.ask(), self._mortals["recorder"].ask()
-        ends = [spans[-1][1] + 1 if spans else 0 for spans in watched["got"].values()]
+        ends = [spans[-1][1] + 1 if spans else 0 for spans in watched["settled"].values()]
         done = min(recorder["recorded"], recorder["last"] + 1, *ends)
         return bool(done >= self._submitted)
 

@@ -5,13 +5,15 @@ import logging
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import Final
 
 from echoic.channels import Gap
 from echoic.errors import EchoicError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
-from echoic.testing.trials.accounts import Spans
+from echoic.hub.recording import Recording
+from echoic.testing.trials.accounts import Ledger
 from echoic.testing.trials.workers import Conversation
 
 __all__ = ["DERIVE", "GROUP", "RECORD", "SINKS", "SOURCE"]
@@ -25,7 +27,9 @@ PING_TIMEOUT: Final = 30.0
 RETRY_SECONDS: Final = 0.1
 KEPT_ROUND_TRIPS: Final = 100_000
 RULES: Final = ("block", "drop_oldest", "latest")
+KEPT_BYTES: Final = 64 * 1024  # so that what is kept for members that were away is soon as much as it will be
 MEMBERS: Final = ("a", "b", "c")
+FILLER: Final = "agreed " * 300
 
 
 @event
@@ -78,8 +82,7 @@ def publish(conversation: Conversation) -> None:
 
 def watch(conversation: Conversation) -> None:
     """Be sinks of all rules, each of which keeps its accounts; this runs in a worker."""
-    got = {rule: Spans() for rule in RULES}
-    missing: dict[str, list[tuple[int, int]]] = {rule: [] for rule in RULES}
+    ledgers = {rule: Ledger() for rule in RULES}
     with Hub() as hub:
         pings = hub.open(conversation.options["pings"], Ping)
         pings.subscribe(lambda _: None)
@@ -87,15 +90,19 @@ def watch(conversation: Conversation) -> None:
             load = hub.open(conversation.options["load"], Load)
 
             def handle(each: Load, rule: str = rule) -> None:
-                got[rule].add(each.number, each.number)
+                ledgers[rule].got(each.number)
 
             def note(gap: Gap, rule: str = rule) -> None:
-                missing[rule].append((gap.first, gap.last))
+                ledgers[rule].missed(gap.first, gap.last)
 
             load.subscribe(handle, slow=rule, on_gap=note, thread=True)
         conversation.say(ready=True)
         for _ in conversation.questions():
-            conversation.say(got={rule: spans.all for rule, spans in got.items()}, missing=missing)
+            conversation.say(
+                settled={rule: ledger.settled for rule, ledger in ledgers.items()},
+                missing={rule: ledger.missing for rule, ledger in ledgers.items()},
+                problems=[f"{rule}: {each}" for rule, ledger in ledgers.items() for each in ledger.problems],
+            )
 
 
 def derive_by_turns(conversation: Conversation) -> None:
@@ -110,7 +117,7 @@ def derive_by_turns(conversation: Conversation) -> None:
             heard = threading.Event()
             with contextlib.suppress(EchoicError):  # the link was reset meanwhile
                 derived = load.derive(f"return input.number % {2 + turns % 7} == 0;", share=bool(turns % 2))
-                sink = derived.subscribe(lambda _, heard=heard: heard.set())
+                sink = derived.subscribe(partial(_note, heard))
                 heard.wait(1.0)
                 sink.close()
                 turns += 1
@@ -125,26 +132,41 @@ def derive_by_turns(conversation: Conversation) -> None:
         turning.join()
 
 
+def _note(heard: threading.Event, _: object) -> None:
+    heard.set()
+
+
+def _record(hub: Hub, load: Channel, folder: str) -> Recording:
+    """Record a channel, as soon as it is missed that whoever did so before was killed."""
+    while True:
+        try:
+            return hub.record(load, folder)
+        except EchoicError:
+            time.sleep(RETRY_SECONDS)
+
+
 def record(conversation: Conversation) -> None:
     """Record the load and be a durable sink of it; this runs in a worker and may be killed at any time."""
     logging.disable(logging.CRITICAL)
-    options, seen = conversation.options, Spans()
+    options, seen = conversation.options, [-1]
     with Hub() as hub:
         load = hub.open(options["load"], Load)
-        while True:
-            try:
-                recording = hub.record(load, options["folder"])
-                break
-            except EchoicError:  # whom this one follows was killed, and has not been missed yet
-                time.sleep(RETRY_SECONDS)
+        recording = _record(hub, load, options["folder"])
 
         def handle(each: Load, _: Stamp) -> None:
-            seen.add(each.number, each.number)
+            seen[0] = each.number
 
         with load.resume(handle, name="reader"):
             conversation.say(ready=True)
             for _ in conversation.questions():
-                conversation.say(recorded=sum(recording.heads), last=seen.all[-1][1] if seen.all else -1)
+                conversation.say(recorded=sum(recording.heads), last=seen[0])
+
+
+def _count(order: list[int], each: object, _: object) -> None:
+    """Note one more event, and which one it was."""
+    if isinstance(each, Load):
+        order[0] += 1
+        order[1] = (order[1] * 31 + each.number) % 2**61
 
 
 def agree(conversation: Conversation) -> None:
@@ -154,21 +176,19 @@ def agree(conversation: Conversation) -> None:
     with contextlib.ExitStack() as stack:
         hubs = {me: stack.enter_context(Hub()) for me in MEMBERS}
         peers = {me: hub.address for me, hub in hubs.items()}
-        groups = {me: stack.enter_context(hub.join("steady", Ping, me=me, peers=peers)) for me, hub in hubs.items()}
+        groups = {
+            me: stack.enter_context(hub.join("steady", Load, me=me, peers=peers, kept_bytes=KEPT_BYTES))
+            for me, hub in hubs.items()
+        }
         for me, group in groups.items():
-
-            def handle(ping: Ping, _: object, me: str = me) -> None:
-                orders[me][0] += 1
-                orders[me][1] = (orders[me][1] * 31 + ping.number) % 2**61
-
-            group.subscribe(handle)
+            group.subscribe(partial(_count, orders[me]))
 
         def run() -> None:
             number = 0
             while not stopped.wait(BEAT_SECONDS):
                 for group in groups.values():
                     number += 1
-                    group.submit(Ping(number))
+                    group.submit(Load(number, FILLER))
 
         submitting = threading.Thread(target=run)
         submitting.start()

@@ -96,7 +96,7 @@ def besiege(identity: Identity | None, turns: int, seed: int) -> Siege:
         strangers = start(ASSAIL, address=address, seed=seed, rate=RATE)
         for _ in range(2):
             exchange(honest)
-        before, peak = signs_of(target.pid), 0
+        before, peak, made = signs_of(target.pid), 0, 0
         calm, attacked, newcomers = list[float](), list[float](), list[float]()
         for _ in range(turns):
             calm.append(exchange(honest))

@@ -72,11 +72,12 @@ class Worker:
         Raises:
             LocalError: It has ended, or does not answer.
         """
-        if self.started is None or self._process.stdin is None:
+        told, _ = self._process.stdin, self.started
+        if told is None:
             raise LocalError(f"worker {self.name} cannot be asked")
         with self._asking:
             try:
-                self._process.stdin.write(msgspec.json.encode({"do": do, **arguments}) + b"\n")
+                told.write(msgspec.json.encode({"do": do, **arguments}) + b"\n")
             except OSError as error:
                 raise LocalError(f"worker {self.name} has ended with {self._process.poll()}") from error
             return self._hear()
