@@ -51,6 +51,11 @@ class RecordedChannel:
         """The recorder's."""
         return self.recorder.hub
 
+    @property
+    def used_bytes(self) -> int:
+        """How many bytes the journal takes on the disk."""
+        return self._disk.used_bytes
+
     def promise(self, source: "Source") -> None:
         """Look whether what a source submits from here on is kept for the recorder."""
         if source.member.id == str(self.id) and not source.member.keepings:
