@@ -63,8 +63,8 @@ class WorldReport(msgspec.Struct, frozen=True):
 class SimulatedWorld:
     """A world, made of a seed."""
 
-    def __init__(self, seed: int) -> None:
-        around = self.around = Surroundings(seed)
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
         self.random = around.random
         self.fate = WorldFate(around)
         places = self.fate.places
@@ -161,13 +161,15 @@ def run_world(seed: int, mode: Mode = "safety") -> WorldReport:
     Raises:
         AssertionError: A promise was broken; the message has the seed and the last things that happened.
     """
-    world = SimulatedWorld(seed)
+    around, world = Surroundings(seed), None
     try:
+        world = SimulatedWorld(around)
         return world.run(mode)
     except (AssertionError, EchoicError, LookupError, RuntimeError, OSError, ValueError, TypeError) as problem:
-        raise AssertionError(world.around.explain(f"{type(problem).__name__}: {problem} - world, {mode}")) from problem
+        raise AssertionError(around.explain(f"{type(problem).__name__}: {problem} - world, {mode}")) from problem
     finally:
-        world.close()
+        if world is not None:
+            world.close()
 
 
 def main() -> None:
