@@ -68,12 +68,12 @@ def test_what_a_source_has_left_is_recorded_though_others_derive_from_its_channe
     world.quiet = True
     source = world.publish(origin, id, SECOND)
     world.run(2 * SECOND)
-    recorded.kill()
+    recorded.kill(pause_ns=10 * SECOND)
     for _ in range(5):
         assert world.submit(source)
     world.unpublish(source)
     world.derived.derive(other, id, Formula(1, 2, 0), "source")
-    world.run(20 * MILLISECOND)
+    world.run(2 * SECOND)
     for channel in list(world.derived.channels.values()):
         world.derived.subscribe(other, channel)
     for _ in range(20):
@@ -119,7 +119,7 @@ def test_parameters_that_change_while_what_leads_to_them_is_compiled_are_in_forc
         system.run(SECOND)
     last = list(system.derived.channels.values())[-1]
     system.derived.subscribe(target, last)
-    system.run(5 * MILLISECOND)
+    system.run((6 + 2 * seed) * MILLISECOND)
     tuning = system.derived.tune(manager, last, Formula(9, 2, 1, 1))
     system.run(2 * SECOND)
     assert tuning.confirmed_ns > 0

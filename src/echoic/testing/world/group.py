@@ -159,7 +159,7 @@ class WorldGroup:
             self._around.faults["member crash"] += 1
             self._around.note(f"{name}: crashes")
             self._members.crash(name)
-            group.close()
+            self._around.clock.after(MILLISECOND, group.close)  # when it knows that it is of no more use
             self._around.clock.after(self._around.random.randrange(*RESTART_NS), lambda: self.start(name))
 
     def end_process(self, address: str) -> None:
@@ -218,7 +218,12 @@ class WorldGroup:
 
     def close(self) -> None:
         """End, and let go of what the operating system has lent."""
-        for group in self._groups.values():
+        groups, self._groups = self._groups, {}
+        for name in groups:
+            self._members.crash(name)
+        self.quiet = True
+        self._around.clock.run_until(self._around.clock.now_ns + 2 * MILLISECOND)
+        for group in groups.values():
             group.close()
 
     def _told(self, start: int) -> set[tuple[int, int]]:
