@@ -61,6 +61,10 @@ class Fate:
         for _ in range(self.random.randint(1, 5)):
             self._subscribe()
 
+    def addresses(self) -> list[str]:
+        """Return the addresses that can be parted from each other."""
+        return sorted({hub.address for hub in self.system.hubs})
+
     def prepare(self) -> None:
         """Do what must be done before anybody publishes."""
 
@@ -157,8 +161,7 @@ class Fate:
 
     def _part(self) -> None:
         """Part two addresses, one way or both ways, for less or more time than hubs wait for each other."""
-        places = sorted({hub.address for hub in self.system.hubs})
-        one, other = self.random.sample(places, 2)
+        one, other = self.random.sample(self.addresses(), 2)
         duration_ns = self.random.choice((300 * MILLISECOND, 3 * SECOND, 12 * SECOND, 25 * SECOND))
         self.system.note(f"{one} is parted from {other} for {duration_ns / SECOND} s")
         self.system.network.part(one, other, duration_ns)
@@ -166,7 +169,7 @@ class Fate:
             self.system.network.part(other, one, duration_ns)
 
     def _isolate(self) -> None:
-        places = sorted({hub.address for hub in self.system.hubs})
+        places = self.addresses()
         one, duration_ns = self.random.choice(places), self.random.choice((SECOND, 8 * SECOND, 24 * SECOND))
         self.system.note(f"{one} is isolated for {duration_ns / SECOND} s")
         for other in places:

@@ -48,6 +48,11 @@ class VirtualClock:
         self._count += 1
         heapq.heappush(self._due, (self.now_ns + delay_ns, self._count, action))
 
+    @property
+    def planned(self) -> int:
+        """How many things are due at some time."""
+        return len(self._due)
+
     def run_until(self, end_ns: int) -> None:
         """Do everything that is due up to a moment, which is the present one afterwards."""
         while self._due and self._due[0][0] <= end_ns:

@@ -40,7 +40,7 @@ from echoic.testing.derived_book import built
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
 
-__all__ = ["HubEvents", "SimulatedHub", "refuse"]
+__all__ = ["TICK_NS", "HubEvents", "SimulatedHub", "refuse"]
 
 TICK_NS: Final = 100 * MILLISECOND
 GREETING_NS: Final = 5 * SECOND
@@ -105,6 +105,7 @@ class SimulatedHub:
         freezes: bool = False,
         untold_bytes_max: int = 32 * 1024 * 1024,
         policy: Policy | None = None,
+        tick_ns: int = TICK_NS,
     ) -> None:
         self.core: Final = Concentrator(id, address, id, policy=policy, untold_bytes_max=untold_bytes_max)
         self.id: Final = id
@@ -119,7 +120,8 @@ class SimulatedHub:
         self._links: dict[str, End] = {}
         self.core.tick(self._clock.now_ns)
         network.place(self)
-        self._clock.after(self._random.randrange(TICK_NS), self._tick)
+        self._tick_ns = tick_ns
+        self._clock.after(self._random.randrange(tick_ns), self._tick)
 
     @property
     def _random(self) -> Random:
@@ -178,7 +180,7 @@ class SimulatedHub:
         if self.alive and not self.frozen:
             self.do(lambda core: core.tick(self._clock.now_ns))
         if self.alive:
-            self._clock.after(TICK_NS, self._tick)
+            self._clock.after(self._tick_ns, self._tick)
 
     def _settle(self) -> None:
         core = self.core

@@ -43,7 +43,7 @@ from echoic.testing.ledger import Ledger, check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import Deriving
 from echoic.testing.simulated_ends import PendingCall, Sample, SimulationReport, Source, Subscription
-from echoic.testing.simulated_hub import SimulatedHub, refuse
+from echoic.testing.simulated_hub import TICK_NS, SimulatedHub, refuse
 from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
 
@@ -66,6 +66,7 @@ class SimulatedSystem:
         freezes: bool = False,
         untold_bytes_max: int = 32 * 1024 * 1024,
         around: Surroundings | None = None,
+        tick_ns: int = TICK_NS,
     ) -> None:
         """Begin with no hubs.
 
@@ -74,6 +75,7 @@ class SimulatedSystem:
             freezes: Whether hubs stop reading a connection as soon as its peer greets again.
             untold_bytes_max: How much a hub keeps for a neighbour that does not say what it has.
             around: Where it takes place, if others are there too; the seed says nothing then.
+            tick_ns: How often a hub looks at the time.
         """
         around = around if around is not None else Surroundings(seed)
         self.around: Final = around
@@ -91,7 +93,7 @@ class SimulatedSystem:
         self.derived: Final = Deriving(self)
         self.race_share = 0.0
         """How often something else happens between deriving and sending."""
-        self._options = {"freezes": freezes, "untold_bytes_max": untold_bytes_max}
+        self._options = {"freezes": freezes, "untold_bytes_max": untold_bytes_max, "tick_ns": tick_ns}
         self._untold_bytes_max = untold_bytes_max
         self._managed: dict[str, list[tuple[str, str, Format | None]]] = {}
         self._given_up: dict[tuple[str, str], int] = {}

@@ -53,8 +53,9 @@ class JournalOrder:
 class Program:
     """What a durable sink has done; its hub may be started again, and goes on with it."""
 
-    def __init__(self, name: str, *, careful: bool) -> None:
+    def __init__(self, name: str, *, careful: bool, look_ns: int = LOOK_NS) -> None:
         self.name: Final = name
+        self.look_ns: Final = look_ns
         self.careful: Final = careful
         self.position = 0
         self.handled = 0
@@ -141,7 +142,7 @@ class SimulatedDurable:
                     return
                 self._shelf.next = chunk_of(fetched)
                 self._handle(fetched.end)
-        self._around.clock.after(LOOK_NS, lambda: self._look(feed))
+        self._around.clock.after(self.program.look_ns, lambda: self._look(feed))
 
     def _handle(self, end: int) -> None:
         program = self.program

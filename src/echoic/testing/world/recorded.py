@@ -51,6 +51,11 @@ class RecordedChannel:
         """The recorder's."""
         return self.recorder.hub
 
+    @property
+    def used_bytes(self) -> int:
+        """How many bytes the journal takes on the disk."""
+        return self._disk.used_bytes
+
     def promise(self, source: "Source") -> None:
         """Look whether what a source submits from here on is kept for the recorder."""
         if source.member.id == str(self.id) and not source.member.keepings:
@@ -81,9 +86,9 @@ class RecordedChannel:
         self._around.note(f"{hub.id}: {program.name} reads the journal from {program.position} on")
         self.durables.append(SimulatedDurable(self._around, hub, self.id, self.order, program))
 
-    def kill(self) -> None:
-        """End the recorder's process."""
-        self._end(self._disk.kill)
+    def kill(self, pause_ns: int = 0) -> None:
+        """End the recorder's process; another one is started after a while, or after some time that is given."""
+        self._end(self._disk.kill, pause_ns)
 
     def cut_power(self) -> None:
         """Cut the power of the recorder's machine."""
@@ -136,7 +141,7 @@ class RecordedChannel:
         if self._retention is None:
             self.check_journal()
 
-    def _end(self, happen: Callable[[], None]) -> None:
+    def _end(self, happen: Callable[[], None], pause_ns: int = 0) -> None:
         hub, random = self.recorder.hub, self._system.random
         if not hub.alive:
             return
@@ -146,4 +151,4 @@ class RecordedChannel:
         happen()
         self._places += random.random() < ELSEWHERE_SHARE
         address = f"recorder{self._places}:7401"
-        self._around.clock.after(random.choice(PAUSES_NS), lambda: self._open(address))
+        self._around.clock.after(pause_ns or random.choice(PAUSES_NS), lambda: self._open(address))

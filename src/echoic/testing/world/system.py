@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from echoic.channels import Consult, Delivery, Member, Missed
 from echoic.testing.ledger import check
 from echoic.testing.simulated_ends import Source
-from echoic.testing.simulated_hub import SimulatedHub, refuse
+from echoic.testing.simulated_hub import TICK_NS, SimulatedHub, refuse
 from echoic.testing.simulated_system import SimulatedSystem
 from echoic.testing.surroundings import Surroundings
 from echoic.testing.world.recorded import RecordedChannel
@@ -22,8 +22,8 @@ class WorldSystem(SimulatedSystem):
     recorded: RecordedChannel | None = None
     """The channel that is recorded."""
 
-    def __init__(self, around: Surroundings, *, freezes: bool = False) -> None:
-        super().__init__(around.seed, freezes=freezes, around=around)
+    def __init__(self, around: Surroundings, *, freezes: bool = False, tick_ns: int = TICK_NS) -> None:
+        super().__init__(around.seed, freezes=freezes, around=around, tick_ns=tick_ns)
         self.healthy: set[str] | None = None
         """The addresses that must make progress, if not all must."""
         self.on_crash: Final[list[Callable[[SimulatedHub], None]]] = []

@@ -40,7 +40,9 @@ VALUE_BYTES: Final = 1000
 class SimulatedTool:
     """One life of a tool's process."""
 
-    def __init__(self, around: Surroundings, address: str, bus: str, name: ToolName, book: BusBook) -> None:
+    def __init__(
+        self, around: Surroundings, address: str, bus: str, name: ToolName, book: BusBook, pace: int = 1
+    ) -> None:
         self.address = address
         self.alive = True
         self.frozen_until_ns = 0
@@ -64,8 +66,9 @@ class SimulatedTool:
         self._reader = FrameReader()
         around.network.place(self)
         self._dial()
+        self._tick_ns = (TICK_NS[0] * pace, TICK_NS[1] * pace)
         if name == "sensor":
-            self._after(TICK_NS, self._tick)
+            self._after(self._tick_ns, self._tick)
 
     @property
     def connected(self) -> bool:
@@ -165,7 +168,7 @@ class SimulatedTool:
             ).reference
             self._book.keep(self.number, self._variables)
             self.pending = self._errands.send(MessageKind.EVENT, "tick", (Term("tick", self.ticks, reference),))
-        self._after(TICK_NS, self._tick)
+        self._after(self._tick_ns, self._tick)
 
     def _hear(self, message: Message) -> None:
         match message.kind:
