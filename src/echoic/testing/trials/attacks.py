@@ -1,9 +1,10 @@
-"""Modulators that mean harm, each in one way.
+"""Modulators that mean harm, each in one way, which its name tells.
 
-Each tries from inside `enqueue`, where shipped code gets its events. If it succeeds it says so by queueing the event.
+Each tries at one moment at which shipped code runs: when it is given an event, when it is asked for one, or when time
+has passed. If it succeeds it says so by queueing an event.
 """
-# They use what attackers use.
-# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
+# They use what attackers use, and what they do needs no second telling.
+# ruff: noqa: D101, D102, D103, PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
 
 import array
 import atexit
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from echoic.eager import Modulator
 
-__all__ = ["ATTACKS", "AnswersTwice", "GoesOnAfterItsAnswer", "Hostile"]
+__all__ = ["ATTACKS", "MOMENTS", "AnswersTwice", "GoesOnAfterItsAnswer", "Hostile"]
 
 
 class Hostile(Modulator):
@@ -35,10 +36,26 @@ class Hostile(Modulator):
     port: int = 0
     address: str = ""
     abstract: str = ""
+    moment: str = "enqueue"
 
     def enqueue(self, event: object) -> None:
+        self.event = event
+        if self.moment == "enqueue":
+            self.succeed()
+
+    def dequeue(self) -> object | None:
+        if self.moment == "dequeue" and self.__dict__.pop("event", None) is not None:
+            self.attack()
+            return {"value": 1, "text": ""}  # it has succeeded
+        return super().dequeue()
+
+    def period(self) -> None:
+        if self.moment == "period":
+            self.succeed()
+
+    def succeed(self) -> None:
         self.attack()
-        super().enqueue(event)  # it has succeeded
+        Modulator.enqueue(self, {"value": 1, "text": ""})  # it has succeeded
 
     def attack(self) -> None:
         raise NotImplementedError
@@ -329,12 +346,11 @@ class CallsTheKernel(Hostile):
                 raise SystemError(f"{name} was allowed")
         raise PermissionError("nothing was allowed")
 
-    def enqueue(self, event: object) -> None:
+    def succeed(self) -> None:
         try:
             self.attack()
         except SystemError:
-            Modulator.enqueue(self, event)
-            return
+            Modulator.enqueue(self, {"value": 1, "text": ""})
 
 
 class CallsExecve(Hostile):
@@ -470,6 +486,7 @@ class ReplacesThePipe(Hostile):
         pipe.encode = lambda message: b"\xc1" * (1 << 20)
 
 
+MOMENTS = ("enqueue", "dequeue", "period")
 ATTACKS = [
     each
     for each in list(globals().values())
