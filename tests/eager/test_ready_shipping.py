@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import echoic
-from echoic.eager.keys import SigningKey
 from echoic.eager.loading import load
 from echoic.eager.modulator import EcodeModulator
 from echoic.eager.parcel import pack, unpack
@@ -24,6 +23,7 @@ from echoic.eager.ready import (
     Window,
 )
 from echoic.formats import Format
+from echoic.trust import SigningKey
 from tests.eager.ready_runs import sent, travelled
 
 

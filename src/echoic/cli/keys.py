@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from echoic.cli.screen import json_text, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import AsJson, Flag
-from echoic.eager.keys import SigningKey, TrustedKey, home, key_path, read_trust, trust_path, write_trust
 from echoic.errors import LocalError
+from echoic.trust import SigningKey, TrustedKey, home, key_path, read_trust, trust_path, write_trust
 
 __all__ = ["distrust", "list_keys", "new", "show", "trust"]
 

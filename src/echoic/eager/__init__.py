@@ -1,6 +1,5 @@
 """Edge: runs code that others have written. Which part of a handler goes to the source, how, and where may it run?"""
 
-from echoic.eager.keys import SigningKey, TrustedKey, read_trust, sandboxed_keys, trusted_keys, verify, write_trust
 from echoic.eager.limits import Limits
 from echoic.eager.loading import Loaded, explain, load
 from echoic.eager.modulator import Demodulator, EcodeModulator, Intercepts, Modulator
@@ -17,6 +16,7 @@ from echoic.eager.shared_object import (
     record_class,
     refresh,
 )
+from echoic.trust import SigningKey, TrustedKey, read_trust, sandboxed_keys, trusted_keys, verify, write_trust
 
 __all__ = [
     "Demodulator",

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from echoic.eager.keys import SigningKey, verify
 from echoic.eager.text import TEXT_BYTES_MAX, source_text
 from echoic.errors import EchoicError, LocalError, MalformedBatchError, MalformedFrameError, RefusedError, RemoteError
 from echoic.formats import Format
+from echoic.trust import SigningKey, verify
 from echoic.wire import Batch
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from echoic.links.address import format_address, is_loopback, parse_address, unix_path
 from echoic.links.connection import QUIET_SECONDS, Connection
+from echoic.links.credentials import Credentials
 from echoic.links.dialling import dial
 from echoic.links.identity import Identity, serving_context
 from echoic.links.listener import Listener
@@ -11,6 +12,7 @@ __all__ = [
     "QUIET_SECONDS",
     "SHARED_BYTES_MIN",
     "Connection",
+    "Credentials",
     "Identity",
     "Listener",
     "dial",

@@ -17,6 +17,7 @@ Threads: one may send, one receive and one more ask `readable` at the same time;
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from echoic.links.credentials import Credentials
 from echoic.wire import Buffer
 
 __all__ = ["QUIET_SECONDS", "Connection", "join_first"]
@@ -34,6 +35,10 @@ class Connection(Protocol):
     @property
     def checked(self) -> bool:
         """Whether frames need checksums here, since the bytes leave this machine unprotected."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """Who the peer has proved to be by the handshake, None where nobody proves anything."""
 
     def handshake(self, timeout: float) -> None:
         """Agree with the peer on how to go on; must come before anything else. Does nothing but for TLS.

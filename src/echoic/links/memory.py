@@ -127,6 +127,7 @@ class MemoryConnection:
     """One end of two pipes."""
 
     checked: Final = False
+    credentials: Final = None
     direct: Final = False
 
     def __init__(self, incoming: Pipe, outgoing: Pipe, peer: str) -> None:

@@ -38,11 +38,14 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from echoic.errors import MalformedFrameError
 from echoic.links.connection import QUIET_SECONDS
 from echoic.wire import Buffer
+
+if TYPE_CHECKING:
+    from echoic.links.credentials import Credentials
 
 __all__ = ["SocketConnection", "closed_error", "tune_tcp"]
 
@@ -67,6 +70,7 @@ class SocketConnection:
         socket_.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, QUIET)
         self.peer: Final = peer
         self.checked: Final = checked
+        self.credentials: Credentials | None = None
         self._socket = socket_
         self._receive: Callable[[int], bytes] = socket_.recv
         self._receive_bytes = RECEIVE_BYTES

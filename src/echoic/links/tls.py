@@ -29,6 +29,7 @@ from typing import Final, TypeVar
 
 from echoic.errors import UnreachableError
 from echoic.links.connection import join_first
+from echoic.links.credentials import credentials_of
 from echoic.links.sockets import SocketConnection, closed_error
 from echoic.wire import Buffer
 
@@ -84,6 +85,7 @@ class TlsConnection(SocketConnection):
             elif self._advance(lambda: self._ssl.read(len(WELCOME)), deadline) != WELCOME:
                 raise ConnectionAbortedError("it is not a hub")
             with self._tls:
+                self.credentials = credentials_of(self._ssl.getpeercert() or {})
                 self._early = self._decrypt() or None
         except TimeoutError as error:
             raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error

@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.eager.keys import (
+from echoic.errors import InsecureError, LocalError, RefusedError
+from echoic.trust import (
     SigningKey,
     TrustedKey,
     check_public,
@@ -24,7 +25,6 @@ from echoic.eager.keys import (
     verify,
     write_trust,
 )
-from echoic.errors import InsecureError, LocalError, RefusedError
 
 # The same keys in every process that collects these tests: some are in their names.
 ALICE, BOB = (SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in (1, 2))

@@ -1,0 +1,46 @@
+"""Credentials: who the peer of a connection has proved to be.
+
+A certificate says two things, both in its subject alternative names: a URI `echoic:NAME` says who has it, and names
+and numbers of hosts say where its owner may be dialled. Rights are given to the former; the latter is what a dialler
+compares with the address it dialled. Certificates of an authority that knows nothing of echoic have no such URI, and
+then the first name of a host is the name.
+
+Whoever has several names of ours in one certificate has none: it is not for us to choose.
+"""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from echoic.trust import is_name
+from echoic.trust.names import URI_SCHEME
+
+__all__ = ["Credentials", "credentials_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the verified certificate of a peer says."""
+
+    name: str
+    """Who it is; empty if the certificate has no name that rights could be given to."""
+    hosts: frozenset[str]
+    """The names and numbers of the hosts at which it may be dialled."""
+    expires: float
+    """When the certificate expires, in seconds of the Unix clock."""
+
+
+def credentials_of(certificate: Mapping[str, object]) -> Credentials:
+    """Return what a verified certificate says, of the form in which `ssl` has it (`getpeercert`)."""
+    names: dict[str, list[str]] = {}
+    alternatives = certificate.get("subjectAltName", ())
+    for kind, value in alternatives if isinstance(alternatives, tuple) else ():
+        names.setdefault(kind, []).append(value)
+    hosts = names.get("DNS", [])
+    ours = [uri.removeprefix(URI_SCHEME) for uri in names.get("URI", []) if uri.startswith(URI_SCHEME)]
+    name = (ours if len(ours) == 1 else [""])[0] if ours else (hosts or [""])[0]
+    return Credentials(
+        name if is_name(name) else "",
+        frozenset(hosts + names.get("IP Address", [])),
+        float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
+    )

@@ -1,0 +1,37 @@
+"""Edge: touches files. WHO is who: keys, certificates, tokens."""
+
+from echoic.trust.keys import SigningKey, check_public, key_path, verify
+from echoic.trust.names import check_name, is_name
+from echoic.trust.private_files import home, read_private, write_private
+from echoic.trust.tokens import ALL_RIGHTS, Claims, new_token_id, read_token, sign_token
+from echoic.trust.trusted import (
+    TrustedKey,
+    read_trust,
+    sandboxed_keys,
+    trust_path,
+    trusted_keys,
+    write_trust,
+)
+
+__all__ = [
+    "ALL_RIGHTS",
+    "Claims",
+    "SigningKey",
+    "TrustedKey",
+    "check_name",
+    "check_public",
+    "home",
+    "is_name",
+    "key_path",
+    "new_token_id",
+    "read_private",
+    "read_token",
+    "read_trust",
+    "sandboxed_keys",
+    "sign_token",
+    "trust_path",
+    "trusted_keys",
+    "verify",
+    "write_private",
+    "write_trust",
+]

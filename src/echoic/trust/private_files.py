@@ -1,0 +1,92 @@
+"""Private files: what is ours alone to read, or ours alone to write, in a folder of our own.
+
+A file that others may read or write where they must not is refused and not mended, as `ssh` does: who knows who has
+read it already. Writing goes by way of another file, so that nobody ever sees half of one, and what was written is on
+the disk when the call returns.
+
+The folder is $ECHOIC_HOME, else `echoic` in $XDG_CONFIG_HOME, else ~/.config/echoic.
+"""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from echoic.errors import InsecureError, LocalError
+
+__all__ = ["FILE_BYTES_MAX", "OTHERS_READ", "OTHERS_WRITE", "home", "read_private", "write_private"]
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+OTHERS_READ: Final = 0o077
+OTHERS_WRITE: Final = 0o022
+
+
+def home() -> Path:
+    """Return the folder of keys: $ECHOIC_HOME, else `echoic` in the folder of configurations."""
+    chosen = os.environ.get("ECHOIC_HOME")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "echoic"
+
+
+def read_private(path: Path, *, forbidden: int = OTHERS_READ) -> bytes | None:
+    """Return the bytes of a file that others must not read, or write; None if there is none.
+
+    Args:
+        path: The file.
+        forbidden: The bits that its mode must not have.
+
+    Raises:
+        LocalError: It cannot be read, or is too large.
+        InsecureError: Others may do with it what they must not.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LocalError(f"cannot read {path}: {error.strerror}") from error
+    if mode & forbidden:
+        danger = "read" if forbidden & 0o044 else "write"
+        raise InsecureError(
+            f"others may {danger} {path}, its mode is {mode:04o}; chmod {mode & ~forbidden:04o} mends it"
+        )
+    if len(data) > FILE_BYTES_MAX:
+        raise LocalError(f"{path} has more than {FILE_BYTES_MAX} bytes, limit is {FILE_BYTES_MAX}")
+    return data
+
+
+def write_private(path: Path, data: bytes, *, replace: bool, mode: int = 0o600) -> None:
+    """Write a file by way of another one, and make its folder if there is none.
+
+    Args:
+        path: The file.
+        data: All that it is to have.
+        replace: Whether a file that is there already may go.
+        mode: Who may read it.
+
+    Raises:
+        LocalError: The file is there already, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if replace:
+                Path(name).replace(path)
+            else:
+                path.hardlink_to(name)  # unlike a rename, it fails where a file is
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except FileExistsError as error:
+        raise LocalError(f"{path} is there already and would be lost; --force replaces it") from error
+    except OSError as error:
+        raise LocalError(f"cannot write {path}: {error.strerror}") from error
