@@ -4,12 +4,10 @@ What else hostile modulators try is trial 21, `tests/reliability/test_21_escapes
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ from tests.eager.installing import (
     grant_nothing,
     numbers,
     run_confined,
-    values,
 )
 
 pytestmark = [

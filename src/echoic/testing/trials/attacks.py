@@ -4,7 +4,9 @@ Each tries at one moment at which shipped code runs: when it is given an event, 
 has passed. If it succeeds it says so by queueing an event.
 """
 # They use what attackers use, and what they do needs no second telling.
-# ruff: noqa: D101, D102, D103, PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: ARG005, D101, D102, S103, S108, S112, S605, S606, S607
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
+# mypy: disable-error-code="arg-type, attr-defined, no-untyped-call, operator, type-var, var-annotated"
 
 import array
 import atexit
@@ -270,14 +272,15 @@ class ChangesFiles(Hostile):
             lambda: os.mkdir("/folder"),
             lambda: os.truncate(os.__file__, 0),
         )
+        failures = []
         for attempt in attempts:
             try:
                 attempt()
             except OSError as error:
-                failure = error
+                failures.append(error)
             else:
                 return
-        raise failure
+        raise failures[0]
 
 
 class LinksElsewhere(Hostile):

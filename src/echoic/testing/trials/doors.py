@@ -67,11 +67,13 @@ def _hub(stack: ExitStack, names: Hub) -> Door:
 
     def visit() -> None:
         heard = threading.Event()
-        with (
-            Hub(HOST, name="guest") as guest,
-            guest.open(channel.id, Word).subscribe(lambda _: heard.set()),
-        ):
-            await_that(lambda: source.submit(Word(1, "hello")) or heard.wait(PAUSE_SECONDS), "an event arrives")
+
+        def said() -> bool:
+            source.submit(Word(1, "hello"))
+            return heard.wait(PAUSE_SECONDS)
+
+        with Hub(HOST, name="guest") as guest, guest.open(channel.id, Word).subscribe(lambda _: heard.set()):
+            await_that(said, "an event arrives")
 
     return Door("hub", hub.address, visit)
 
@@ -155,8 +157,8 @@ def _got(address: str, path: str, headers: dict[str, str] | None = None) -> byte
         return found if response.status == HTTPStatus.OK else b""
 
 
-def _spoken(address: str, path: str, headers: dict[str, str], text: str) -> bytes:
-    """Return the first bytes that come over a WebSocket, if a text was said.
+def _spoken(address: str, path: str, headers: dict[str, str], text: str) -> bool:
+    """Return whether something comes over a WebSocket when a text was said.
 
     Raises:
         OSError: Nothing comes.
@@ -169,7 +171,7 @@ def _spoken(address: str, path: str, headers: dict[str, str], text: str) -> byte
         if text:
             connection.sendall(masked(text.encode(), binary=False))
         rest = received.partition(b"\r\n\r\n")[2]
-        return rest or _more(connection)
+        return bool(rest or _more(connection))
 
 
 def _more(connection: socket.socket) -> bytes:

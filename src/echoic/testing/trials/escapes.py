@@ -9,29 +9,37 @@ The start is measured as it is in earnest: a spare process waits for the next mo
 """
 
 import contextlib
+import inspect
 import itertools
 import os
 import random
 import socket
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from echoic.channels import Runner
 from echoic.eager import Limits, Modulator, SharedObject, SharedReference, pack
 from echoic.eager.install import install
+from echoic.eager.parcel import sign, unpack
+from echoic.eager.sandbox import Sandbox
 from echoic.errors import EchoicError, ModulatorError, RefusedError
 from echoic.formats import Format, event
 from echoic.testing.trials.attacks import ATTACKS, MOMENTS, Hostile
+from echoic.testing.trials.honest import Honest
 from echoic.testing.trials.trial import Figure, Findings, Tell
 from echoic.trust import SigningKey
 from echoic.wire import Batch
 
 __all__ = ["Surroundings", "attempt", "run", "start_ms"]
 
+Shared = TypeVar("Shared", bound=SharedObject)
 PARENT: Final = "127.0.0.1:1/numbers"
 LIMITS: Final = Limits(seconds=0.25, memory_bytes=128 * 1024 * 1024, load_seconds=20, start_seconds=60)
 GONE_SECONDS: Final = 30.0
@@ -46,17 +54,6 @@ class Number:
 
     value: int
     text: str = ""
-
-
-class Honest(Modulator):
-    """Somebody else's modulator, which must not notice any of this."""
-
-    least: int = 0
-
-    def enqueue(self, event: object) -> None:
-        """Pass what is large enough."""
-        if getattr(event, "value", 0) >= self.least:
-            super().enqueue(event)
 
 
 class Surroundings:
@@ -147,7 +144,7 @@ def attempt(attack: type[Hostile], moment: str, surroundings: Surroundings, hone
         wrong.append("its process is left")
     try:
         passed = honest.work(1, _numbers(1, 2, 3)).batch
-        if passed is None or [each.value for each in passed] != [2, 3]:
+        if passed is None or [getattr(each, "value", 0) for each in passed] != [2, 3]:
             wrong.append("somebody else's modulator has noticed it")
     except EchoicError as error:
         wrong.append(f"somebody else's modulator was stopped: {error}")
@@ -176,16 +173,20 @@ def _variants(chance: random.Random) -> Iterator[tuple[type[Hostile], str]]:
 class _NoSharedObjects:
     """A host that has none."""
 
-    def copy(self, reference: SharedReference, cls: type[SharedObject]) -> SharedObject:  # noqa: ARG002
+    def copy(self, reference: SharedReference, cls: type[Shared]) -> Shared:  # noqa: ARG002 - as hosts have it
         """Give nothing."""
         raise RefusedError(f"there is no shared object {reference}")
 
 
-def _confined(modulator: Modulator, key: SigningKey) -> Runner:
+def _confined(modulator: Modulator, key: SigningKey) -> Sandbox:
     """Return a modulator that runs in a confined process, as somebody's whom nobody trusts."""
-    type_ = Format.of(Number)
-    return install(
-        pack(modulator, PARENT, type_, key)[0],
+    type_, kind = Format.of(Number), type(modulator)
+    data, _ = pack(modulator, PARENT, type_, key)
+    if kind.__module__.startswith("echoic."):  # of which only a name would be shipped, and not the text
+        text = inspect.getsource(sys.modules[kind.__module__])
+        data = sign(msgspec.structs.replace(unpack(data)[0], text=text), key)
+    made = install(
+        data,
         trusted=(),
         sandboxed=("*",),
         parent=PARENT,
@@ -196,6 +197,9 @@ def _confined(modulator: Modulator, key: SigningKey) -> Runner:
         limits=LIMITS,
         hub="127.0.0.1:1",
     )
+    if not isinstance(made, Sandbox):
+        raise RefusedError("it runs, and is not confined")
+    return made
 
 
 def _numbers(*values: int) -> Batch:

@@ -50,6 +50,8 @@ def _faults_of(node: ast.AST, file: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"imports a loader of {module} that makes any object"
         case ast.Call(function, arguments, keywords):
             yield from ((node.lineno, what) for what in _wrong_calls(function, arguments, keywords, file))
+        case _:
+            pass
 
 
 def _wrong_calls(
@@ -69,9 +71,11 @@ def _wrong_calls(
     for keyword in keywords:
         match keyword:
             case ast.keyword("allow_pickle", ast.Constant(False)):
-                continue
+                pass
             case ast.keyword("allow_pickle", _):
                 yield f"lets {owner}.{name} unpickle"
+            case _:
+                continue
 
 
 def _named(function: ast.expr) -> tuple[str, str]:

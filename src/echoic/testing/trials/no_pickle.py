@@ -22,7 +22,7 @@ from echoic.testing.trials.doors import open_doors
 from echoic.testing.trials.forbidden_code import forbidden_in
 from echoic.testing.trials.knocking import Door, masked, upgrade
 from echoic.testing.trials.pickle_bombs import bombs, framed_bombs
-from echoic.testing.trials.trial import Findings, Tell
+from echoic.testing.trials.trial import Figure, Findings, Tell
 
 __all__ = ["bombard", "run"]
 
@@ -43,7 +43,12 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
             tell(min(size, sent // len(doors)))
         names = ", ".join(door.name for door in doors)
         problems += [f"`{path.name}` has unpickled what came" for path in Path(folder).iterdir()]
-    figures = {"ports": len(doors), "pickles": sent, "doors": names, "seconds": round(time.monotonic() - begun, 1)}
+    figures: dict[str, Figure] = {
+        "ports": len(doors),
+        "pickles": sent,
+        "doors": names,
+        "seconds": round(time.monotonic() - begun, 1),
+    }
     return Findings(tuple(f"{each} [seed {seed}]" for each in problems), figures)
 
 
