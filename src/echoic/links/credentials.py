@@ -8,6 +8,7 @@ then the first name of a host is the name.
 Whoever has several names of ours in one certificate has none: it is not for us to choose.
 """
 
+import ipaddress
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,14 @@ def credentials_of(certificate: Mapping[str, object]) -> Credentials:
     name = (ours if len(ours) == 1 else [""])[0] if ours else (hosts or [""])[0]
     return Credentials(
         name if is_name(name) else "",
-        frozenset(hosts + names.get("IP Address", [])),
+        frozenset(hosts + [_plainly(number.strip()) for number in names.get("IP Address", [])]),
         float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
     )
+
+
+def _plainly(number: str) -> str:
+    """Return the number of a host as addresses have it; OpenSSL writes all the zeros of IPv6."""
+    try:
+        return str(ipaddress.ip_address(number))
+    except ValueError:
+        return number

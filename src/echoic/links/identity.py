@@ -1,20 +1,36 @@
 """Identities: who a hub is, by a certificate, and whom it believes.
 
 TLS 1.3 and nothing older, and both sides show a certificate: a hub runs code that its peers send, and must know them.
-Whoever has a certificate from `authority` is one of us. Use an authority of your own for this; everybody has a
-certificate from a public one.
+Whoever has a certificate from `authority` that is not in the list of `revoked` ones is one of us. Use an authority of
+your own for this (`echoic keys init` makes one); everybody has a certificate from a public one.
+
+Hubs run for months, certificates are renewed and revoked meanwhile. So a connection is made by the files as they are at
+that moment: `dialling_context` and `listening_context` look at the files, which costs four system calls, and read them
+again when they are others. A file that cannot be read any more makes connections fail; the one before is not kept, as
+nobody knows what it was replaced for.
+
+A certificate and its key may be two files or one. One can be replaced in one step; two cannot, and are read again if
+they did not belong together and have changed since.
 
 Browsers and tools that are no hubs have no certificate to show. They are served by `serving_context`, and prove who
 they are by other means, if at all.
 """
 
+import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from echoic.errors import InsecureError
+from echoic.trust import authority_folder, identity_path, read_private
+from echoic.trust.folder import AUTHORITY, REVOKED
 
 __all__ = ["Identity", "serving_context"]
+
+TRIES: Final = 5
+KEPT_MAX: Final = 64
+Fingerprint = tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +39,23 @@ class Identity:
 
     certificate: Path
     key: Path
+    """May be the same file."""
     authority: Path
+    revoked: Path | None = None
+    """The list of revoked certificates, signed by the authority; None if nobody is ever revoked."""
+
+    @classmethod
+    def named(cls, name: str) -> "Identity":
+        """Return the identity that `echoic keys issue NAME` has made, or that was copied to this machine.
+
+        Raises:
+            LocalError: Nobody can be called this.
+            InsecureError: There is none of this name, or others than its owner may read its key.
+        """
+        path, folder = identity_path(name), authority_folder()
+        if read_private(path) is None:
+            raise InsecureError(f"there is no identity `{name}`, expected {path}; `echoic keys issue {name}` makes one")
+        return cls(path, path, folder / AUTHORITY, folder / REVOKED)
 
     def dialling_context(self) -> ssl.SSLContext:
         """Return how to dial: the listener's certificate must be from the authority, and for the host we dialled.
@@ -31,7 +63,7 @@ class Identity:
         Raises:
             InsecureError: One of the files is missing, or is not what it should be.
         """
-        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+        return _context(self, ssl.PROTOCOL_TLS_CLIENT)
 
     def listening_context(self) -> ssl.SSLContext:
         """Return how to listen: the dialler must have a certificate from the authority.
@@ -39,22 +71,84 @@ class Identity:
         Raises:
             InsecureError: One of the files is missing, or is not what it should be.
         """
-        context = self._context(ssl.PROTOCOL_TLS_SERVER)
-        context.num_tickets = 0  # sessions are not resumed; a ticket nobody reads would reset the connection
-        return context
+        return _context(self, ssl.PROTOCOL_TLS_SERVER)
 
-    def _context(self, protocol: int) -> ssl.SSLContext:
-        context = ssl.SSLContext(protocol)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.verify_mode = ssl.CERT_REQUIRED
+
+_contexts: Final[dict[tuple[Identity, int], tuple[Fingerprint, ssl.SSLContext]]] = {}
+
+
+def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
+    """Return the context of an identity, made anew if one of its files is another than the last time.
+
+    Two threads may make one at the same moment, and either will do.
+
+    Raises:
+        InsecureError: One of the files is missing, or is not what it should be.
+    """
+    for tries in range(1, TRIES + 1):
+        before = _fingerprint(identity)
+        known = _contexts.get((identity, protocol))
+        if known is not None and known[0] == before:
+            return known[1]
         try:
-            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
-            context.load_verify_locations(self.authority)
-        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise InsecureError(
-                f"cannot use certificate {self.certificate}, key {self.key} and authority {self.authority}: {error}"
-            ) from error
+            context = _make(identity, protocol)
+        except InsecureError:
+            if tries == TRIES or _fingerprint(identity) == before:
+                raise
+            continue  # replaced while it was read
+        if len(_contexts) >= KEPT_MAX:
+            _contexts.clear()
+        _contexts[identity, protocol] = before, context
         return context
+    raise AssertionError("the last try returns or raises")
+
+
+def _fingerprint(identity: Identity) -> Fingerprint:
+    """Return what changes when a file of an identity does.
+
+    Raises:
+        InsecureError: One of the files is missing.
+    """
+    files = (identity.certificate, identity.key, identity.authority, identity.revoked)
+    try:
+        found = [os.stat(file) for file in files if file is not None]  # noqa: PTH116 - a third of the time
+    except OSError as error:
+        raise InsecureError(f"cannot use certificate {identity.certificate} and what belongs to it: {error}") from error
+    return tuple((each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
+
+
+def _make(identity: Identity, protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    if protocol == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0  # sessions are not resumed; a ticket nobody reads would reset the connection
+    try:
+        context.load_cert_chain(identity.certificate, identity.key, password=_refuse_password)
+        context.load_verify_locations(identity.authority)
+        if identity.revoked is not None:
+            _load_revoked(context, identity.revoked)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise InsecureError(
+            f"cannot use certificate {identity.certificate}, key {identity.key} and authority {identity.authority}"
+            f"{f' and revoked certificates {identity.revoked}' if identity.revoked else ''}: {error}"
+        ) from error
+    return context
+
+
+def _load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
+    """Have a context refuse what a list names.
+
+    Raises:
+        OSError: The list cannot be read.
+        ValueError: It is none, or there is more in the file, which would be believed.
+    """
+    before = context.cert_store_stats()
+    context.load_verify_locations(revoked)
+    after = context.cert_store_stats()
+    if after["crl"] != 1 or after["x509"] != before["x509"]:
+        raise ValueError(f"expected a list of revoked certificates and nothing else in {revoked}")
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def serving_context(certificate: str | Path, key: str | Path | None) -> ssl.SSLContext:

@@ -9,10 +9,14 @@ With an identity everything is TLS. A Unix socket beside it would let in who has
 Strangers must not be able to stop a listener. So `accept` does nothing that waits for the other side: a TLS handshake
 happens when the hub asks for it, in a thread of the hub's choice. A connection that was reset before it was accepted is
 skipped, and when the process has no more file descriptors, `accept` waits a little and lets its caller go on.
+
+Each connection is accepted by the files of the identity as they are at that moment. When they cannot be used any more,
+nobody is let in, the log says why, and the next connection tries again.
 """
 
 import contextlib
 import errno
+import logging
 import os
 import select
 import socket
@@ -21,7 +25,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from echoic.errors import UnreachableError
+from echoic.errors import InsecureError, UnreachableError
 from echoic.links.address import EVERY_INTERFACE, format_address, has_unix_socket, is_loopback, parse_address, unix_path
 from echoic.links.connection import Connection
 from echoic.links.identity import Identity
@@ -38,6 +42,7 @@ __all__ = ["Listener", "find_listener"]
 BACKLOG: Final = 512
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 EXHAUSTED_SECONDS: Final = 0.05
+log: Final = logging.getLogger("echoic.links")
 
 
 class Listener:
@@ -52,7 +57,10 @@ class Listener:
             UnreachableError: The address cannot be listened at.
         """
         host, port = parse_address(address)
-        self._context = identity.listening_context() if identity is not None else None
+        if identity is not None:
+            identity.listening_context()  # fails here rather than at the first connection
+        self._identity = identity
+        self._complaint = ""
         self._tcp = _listen_tcp(host, port, address)
         self.host: Final = host
         self.port: Final[int] = self._tcp.getsockname()[1]
@@ -164,12 +172,22 @@ class Listener:
                 return UnixConnection(accepted)
             tune_tcp(accepted)
             peer = format_address(where[0], where[1])
-            if self._context is not None:
-                return TlsConnection(accepted, peer, self._context)
+            if self._identity is not None:
+                return TlsConnection(accepted, peer, self._identity.listening_context())
             return SocketConnection(accepted, peer, checked=not is_loopback(where[0]))
         except OSError:
             accepted.close()
             return None
+        except InsecureError as error:
+            accepted.close()
+            self._complain(str(error))
+            return None
+
+    def _complain(self, complaint: str) -> None:
+        """Say why nobody is let in, once; strangers decide how often it happens."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.error("nobody can connect to %s: %s", self.address, complaint)
 
 
 _listeners: Final[list[Listener]] = []

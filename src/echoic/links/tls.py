@@ -15,6 +15,9 @@ and then at most half of that or one record. Should the socket refuse neverthele
 system short of memory, what is left goes out with the next call of `send`, `receive` or `writable`, and nothing more is
 taken before that.
 
+A stranger is told nothing but what TLS itself says: an alert, or the listener's certificate, to whoever begins a
+handshake of TLS 1.3 as it should. It has so many seconds and bytes for all of it.
+
 A dialler whose certificate is refused would not notice before it receives, as TLS 1.3 lets it speak first. Hence a
 listener sends one byte when it has accepted the dialler, and the dialler's handshake ends with that byte.
 """
@@ -38,13 +41,16 @@ __all__ = ["TlsConnection"]
 TAKE_BYTES_MAX: Final = 64 * 1024
 SEND_BYTES_MAX: Final = 1024 * 1024
 RECORD_BYTES: Final = 16 * 1024
+HANDSHAKE_BYTES_MAX: Final = 64 * 1024  # with a chain of certificates it has 6 KB
 WELCOME: Final = b"\1"
 Result = TypeVar("Result")
 REASONS: Final = {
+    "EXCESSIVE_MESSAGE_SIZE": "it sends more than a handshake has",
     "HTTP_REQUEST": "it speaks HTTP",
     "NO_SHARED_CIPHER": "it has no cipher of TLS 1.3",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it showed no certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "it refuses our certificate, which is revoked",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it refuses our certificate, which has expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses our certificate",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate, we showed none",
@@ -70,6 +76,7 @@ class TlsConnection(SocketConnection):
         self._unsent = b""
         self._early: bytes | None = None  # what came together with the end of the handshake
         self._ended = self._finishing = False
+        self._handshake_bytes = 0
 
     def handshake(self, timeout: float) -> None:
         """Prove to each other who we are.
@@ -173,7 +180,7 @@ class TlsConnection(SocketConnection):
 
         Raises:
             TimeoutError: The peer did not answer before the deadline.
-            OSError: The step failed, or the connection did.
+            OSError: The step failed, or the connection did, or the peer sends more than anybody has to say here.
         """
         while True:
             try:
@@ -183,11 +190,14 @@ class TlsConnection(SocketConnection):
                 pass
             finally:
                 self._flush()  # also the alert that tells the peer what is wrong with it
+            if self._handshake_bytes > HANDSHAKE_BYTES_MAX:  # and it is not done
+                raise ConnectionAbortedError(f"it sent {self._handshake_bytes} bytes, limit is {HANDSHAKE_BYTES_MAX}")
             remaining = max(0, round((deadline - time.monotonic()) * 1000))
             if not remaining or not super().readable(remaining):
                 raise TimeoutError
             ciphertext = super().receive()
             if ciphertext is not None:
+                self._handshake_bytes += len(ciphertext)
                 with self._tls:
                     self._feed(ciphertext)
 

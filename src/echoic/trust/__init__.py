@@ -1,5 +1,7 @@
 """Edge: touches files. WHO is who: keys, certificates, tokens."""
 
+from echoic.trust.folder import authority_folder, identity_names, identity_path
+from echoic.trust.issuers import Issuers
 from echoic.trust.keys import SigningKey, check_public, key_path, verify
 from echoic.trust.names import check_name, is_name
 from echoic.trust.private_files import home, read_private, write_private
@@ -16,11 +18,15 @@ from echoic.trust.trusted import (
 __all__ = [
     "ALL_RIGHTS",
     "Claims",
+    "Issuers",
     "SigningKey",
     "TrustedKey",
+    "authority_folder",
     "check_name",
     "check_public",
     "home",
+    "identity_names",
+    "identity_path",
     "is_name",
     "key_path",
     "new_token_id",

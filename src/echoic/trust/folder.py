@@ -1,0 +1,37 @@
+"""The folder of identities: where every machine has its certificates, and whom it believes.
+
+`trust.authority` says what each file is for; a machine that is no authority has those that are marked as copied.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from echoic.trust.names import check_name
+from echoic.trust.private_files import home
+
+__all__ = ["AUTHORITY", "ISSUERS", "REVOKED", "REVOKED_TOKENS", "authority_folder", "identity_names", "identity_path"]
+
+AUTHORITY: Final = "authority.pem"
+REVOKED: Final = "revoked.pem"
+ISSUERS: Final = "issuers"
+REVOKED_TOKENS: Final = "revoked-tokens"
+
+
+def authority_folder() -> Path:
+    """Return the folder of the authority, or of what this machine knows of it."""
+    return home() / "authority"
+
+
+def identity_path(name: str) -> Path:
+    """Return the file with the certificate and the key of a name.
+
+    Raises:
+        LocalError: Nobody can be called this.
+    """
+    check_name(name, "a certificate's")
+    return home() / "identities" / f"{name}.pem"
+
+
+def identity_names() -> list[str]:
+    """Return the names for which there is a certificate here."""
+    return sorted(path.stem for path in (home() / "identities").glob("[!.]*.pem"))
