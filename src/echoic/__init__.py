@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     )
     from echoic.links import Identity
     from echoic.recorder import Hole, Journal, Missing, Recorded
+    from echoic.rights import Rights, parse_rights
+    from echoic.trust import load_rights
     from echoic.wire import Batch
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "Recording",
     "Registry",
     "Replay",
+    "Rights",
     "SharedObject",
     "SigningKey",
     "Sink",
@@ -107,6 +110,8 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "load_rights",
+    "parse_rights",
     "uint8",
     "uint16",
     "uint32",
@@ -121,6 +126,8 @@ _homes = {
     "Batch": "echoic.wire",
     **dict.fromkeys(("Demodulator", "EcodeModulator", "Modulator", "SharedObject", "SigningKey"), "echoic.eager"),
     "Identity": "echoic.links",
+    **dict.fromkeys(("Rights", "parse_rights"), "echoic.rights"),
+    "load_rights": "echoic.trust",
     **dict.fromkeys(("Hole", "Journal", "Missing", "Recorded"), "echoic.recorder"),
     **dict.fromkeys(
         (

@@ -27,6 +27,7 @@ error is mended in this program's source, a remote one by refusing or leaving th
         ├── ProtocolVersionError      the peer speaks another protocol
         ├── UnreachableError          nobody answers at an address, or a peer is gone
         ├── RefusedError              a peer did not do what it was asked
+        │   └── DeniedError           since who asked has no right to it
         ├── ModulatorError            shipped code failed, or was stopped at a limit
         ├── JournalError              a journal is damaged, not there, in use by another writer, or cannot be written
         └── DeliveryError             a synchronous event was not handled by every sink
@@ -42,6 +43,7 @@ __all__ = [
     "ClosedError",
     "CodegenError",
     "DeliveryError",
+    "DeniedError",
     "ECodeError",
     "EchoicError",
     "EncodeError",
@@ -174,6 +176,10 @@ class UnreachableError(RemoteError):
 
 class RefusedError(RemoteError):
     """A peer did not do what it was asked."""
+
+
+class DeniedError(RefusedError):
+    """A peer did not do what it was asked, since who asked has no right to it."""
 
 
 class ModulatorError(RemoteError):

@@ -23,6 +23,7 @@ from echoic.channels import (
     Resolve,
     SinkHub,
     Slow,
+    register,
 )
 from echoic.channels.messages import (
     Attach,
@@ -184,8 +185,8 @@ def test_a_request_to_itself_is_answered_at_once() -> None:
 
 def test_a_name_of_the_name_servers_own_channel_is_not_taken_over() -> None:
     pair = Pair()
-    pair.manager.register("m:1", "trades", str(ID), pair.answers.append)
-    pair.other.register("m:1", "trades", "echoic://o:1/trades", pair.answers.append)
+    register(pair.manager, "m:1", "trades", str(ID), pair.answers.append)
+    register(pair.other, "m:1", "trades", "echoic://o:1/trades", pair.answers.append)
     pair.carry()
     assert pair.answers[1] == Done()
     assert isinstance(pair.answers[2], Refused)

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["Server", "ServerMissingError", "mariadb_server", "postgresql_server"]
@@ -87,8 +87,12 @@ class Server:
             return subprocess.Popen(self._command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self) -> None:
-        """Kill it at once."""
+        """Kill it at once, with the processes that serve its clients: PostgreSQL's outlive it for a moment."""
+        serving = _children(self._process.pid) if self._process is not None else []
         self._end(signal.SIGKILL)
+        for process in serving:
+            with suppress(ProcessLookupError):  # it has noticed by itself
+                os.kill(process, signal.SIGKILL)
 
     def stop(self) -> None:
         """End it as fast as it can be without leaving anything but its folder."""
@@ -104,6 +108,16 @@ class Server:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _children(process: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            fields = status.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(fields[1]) == process:
+                found.append(int(status.parent.name))
+    return found
 
 
 @contextmanager

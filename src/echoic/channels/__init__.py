@@ -1,11 +1,13 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
 from echoic.channels.actions import Action, Plain, Steering
+from echoic.channels.admission import Admission, renew
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import Directory, ManagedChannel, nearest
 from echoic.channels.effects import (
+    Audited,
     Compile,
     Consult,
     Delivery,
@@ -81,6 +83,7 @@ from echoic.channels.name_table import NameTable
 from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
+from echoic.channels.registering import register
 from echoic.channels.requests import ignore
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
@@ -101,9 +104,11 @@ __all__ = [
     "VALUE_BYTES_MAX",
     "VARIABLE_START",
     "Action",
+    "Admission",
     "ArrivalLane",
     "Ask",
     "Assembly",
+    "Audited",
     "Browse",
     "Call",
     "CallLane",
@@ -200,6 +205,8 @@ __all__ = [
     "nearest",
     "note_room",
     "recorder_name",
+    "register",
+    "renew",
     "report_trouble",
     "retire",
     "send_share",

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from echoic.channels.admission import admit, shown, signed, told
 from echoic.channels.attaching import attached, detach
 from echoic.channels.consulting import consult
 from echoic.channels.identity import ChannelId
@@ -9,6 +10,7 @@ from echoic.channels.installing import answer_derivation, install
 from echoic.channels.journal_messages import Ask, Fetch, Mark
 from echoic.channels.messages import (
     Attach,
+    Derive,
     Detach,
     Done,
     Join,
@@ -28,6 +30,7 @@ from echoic.channels.messages import (
     Write,
 )
 from echoic.channels.requests import Answer, ignore
+from echoic.channels.shares import check_entry, check_tune
 from echoic.channels.steering import steer
 from echoic.channels.turning import anticipate, turn
 from echoic.errors import EchoicError
@@ -41,18 +44,18 @@ __all__ = ["carry_out"]
 def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: str = "") -> None:
     """Do what is asked, by this hub or another one, and answer."""
     try:
+        admit(core, message, sender)
         match message:
-            case Join(_, "sink"):
-                core.manager.admit(message, core.ask, answer)
-            case Join(_, _, hub, lineage):
-                core.manager.adopt(lineage, hub.address, core.ask)
-                answer(core.manager.handle(message, frozenset()))
+            case Join() | Derive():
+                _enter(core, signed(core, message, sender), answer)
             case Attach():
                 _attach(core, message, answer)
             case Detach(channel):
                 detach(core, core.opened(channel), message)
                 answer(Done())
             case Tune() | Save() | Restore() | Trouble():
+                if isinstance(message, Tune) and not message.version:
+                    check_tune(core, sender)
                 answer_derivation(core, message, answer)
             case Watch() | Write() | Unwatch() | Update():
                 core.sharing.carry_out(message, sender, answer)
@@ -64,14 +67,31 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
             case Ask() | Fetch() | Mark():
                 consult(core, message, answer)
             case Report():
-                counts = [member.counts() for member in core.members.values()]
-                derived = [derivation.counts() for derivation in core.derivations.values()]
-                answer(Reported(core.name or core.address, counts, derived))
+                answer(shown(core, _report(core), sender))
             case _:
                 living = {core.address} | {one.address for one in core.neighbours.values() if one.connected}
-                answer(core.manager.handle(message, living))
+                answer(shown(core, core.manager.handle(message, living), sender))
     except EchoicError as error:
-        answer(Refused(type(error).__name__, str(error)))
+        answer(Refused(type(error).__name__, told(core, error, sender)))
+
+
+def _enter(core: "Concentrator", message: Join | Derive, answer: Answer) -> None:
+    """Enter a hub, or a derived channel, into the manager's book."""
+    match message:
+        case Join(_, "sink"):
+            core.manager.admit(message, core.ask, answer)
+        case Join(_, _, hub, lineage):
+            core.manager.adopt(lineage, hub.address, core.ask)
+            answer(core.manager.handle(message, frozenset()))
+        case Derive(step):
+            check_entry(core, step.owner)
+            answer(core.manager.handle(message, frozenset()))
+
+
+def _report(core: "Concentrator") -> Reported:
+    counts = [member.counts() for member in core.members.values()]
+    derived = [derivation.counts() for derivation in core.derivations.values()]
+    return Reported(core.name or core.address, counts, derived)
 
 
 def _let_leave(core: "Concentrator", leave: Leave) -> None:

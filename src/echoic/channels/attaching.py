@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from echoic.channels.admission import denied, may_get
 from echoic.channels.keeping import (
     keep_for,
     let_go,
@@ -46,6 +47,8 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
             member.owe(sink)
             arrange(member)
             silent.append(sink)
+        elif not may_get(core, neighbour, member):
+            let_go(member, sink.journal)
         elif sink.hub in ("", neighbour.id) and not _superseded(member, neighbour.id, sink):
             _bind(core, member, neighbour.id, sink)
             arrange(member)
@@ -99,14 +102,23 @@ def _turns_of(core: "Concentrator", sink: SinkHub) -> list[tuple[str, bool]]:
 
 
 def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer) -> None:
-    """Send a channel's events to a hub, as the manager wants it."""
+    """Send a channel's events to a hub, as the manager wants it, if the hub has a right to them."""
 
     def settled(complete: bool) -> None:
         if not complete:
             member.lose("source")  # try again, while the manager says that it is there
         answer(Done())
 
-    attach_all(core, member, [sink], settled)
+    def linked(neighbour: "Neighbour | None", _: str) -> None:
+        if neighbour is not None and not may_get(core, neighbour, member):
+            answer(denied(core, neighbour, member))
+        else:
+            attach_all(core, member, [sink], settled)
+
+    if core.admission.rights is None or sink.address == core.address:
+        attach_all(core, member, [sink], settled)
+    else:
+        core.when_linked(sink.address, linked, sink.hub)
 
 
 def detach(core: "Concentrator", member: Member, order: Detach) -> None:

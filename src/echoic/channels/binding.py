@@ -3,6 +3,7 @@
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from echoic.channels.admission import may_bring
 from echoic.channels.arrivals import decline
 from echoic.channels.effects import Ended
 from echoic.channels.member import REPLY
@@ -29,6 +30,8 @@ def bind(core: "Concentrator", neighbour: Neighbour, message: Bind) -> None:
     if len(neighbour.bindings) >= BINDINGS_MAX:
         raise LimitExceededError(f"the peer binds more than {BINDINGS_MAX} channels")
     member = core.members.get(message.channel)
+    if member is not None and not may_bring(core, neighbour, member):
+        member = None  # so that whatever comes is not for anybody here
     binding = Binding(message.channel, member, message.subscription)
     neighbour.bindings[message.number] = binding
     if member is None or not binding.wanted:

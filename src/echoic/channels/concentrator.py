@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from echoic.channels.admission import Admission
 from echoic.channels.answering import carry_out
 from echoic.channels.arrivals import receive_events, receive_runs
 from echoic.channels.attaching import arrange, attach_all
@@ -39,7 +40,6 @@ from echoic.channels.messages import (
     Attach,
     Bind,
     Cut,
-    Done,
     Envelope,
     Farewell,
     Gap,
@@ -58,9 +58,11 @@ from echoic.channels.messages import (
 from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.quiet import Quiet
+from echoic.channels.registering import register
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
+from echoic.channels.shares import TuneRates, check_link, crowd
 from echoic.channels.sharing import Sharing
 from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
 from echoic.channels.turning import when_turned
@@ -90,12 +92,14 @@ class Concentrator:
         untold_bytes_max: int = UNTOLD_BYTES_MAX,
         rules: LargeRules | None = None,
         storage: Storage | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.id: Final = id
         self.address: Final = address
         self.name: Final = name
         self.manager: Final = Manager(address)
         self.policy: Final = policy or Policy()
+        self.admission: Final = admission or Admission()
         self.derivations: Final[dict[str, Derivation]] = {}
         self.births: Final = itertools.count(1)
         self.crowded: Final[set[Member]] = set()  # whose derivations were refused for want of room
@@ -114,6 +118,7 @@ class Concentrator:
         self.search: Final = Search()
         self.sharing: Final = Sharing(self)
         self.quiet: Final = Quiet()
+        self.tunes: Final = TuneRates()
         self.turning: Final[dict[tuple[str, str], Attach]] = {}  # for sinks whose turn is yet to come, the last order
         self.rules: Final = rules or LargeRules()
         self.storage: Final[Storage] = storage or HeapStorage()
@@ -313,13 +318,16 @@ class Concentrator:
         """Take a connection whose greeting is done; None when it must be closed, because there is a better one.
 
         Raises:
-            MalformedFrameError: The peer claims to have got more than was sent.
+            LimitExceededError: There are too many links.
+            MalformedFrameError: The peer claims to have got more than was sent, or to be somebody else.
         """
         hello = greeting.peer
         if hello is None or hello.hub == self.id:
             raise MalformedFrameError("a hub cannot be its own peer")
         dialler = self.id if greeting.dialled else hello.hub
         neighbour = self.neighbours.get(hello.hub)
+        if neighbour is not None and neighbour.who != greeting.who:
+            raise MalformedFrameError(f"`{greeting.who}` says it is a hub of `{neighbour.who}`")
         if neighbour is not None and not (neighbour.prefers(dialler) and greeting.holds(neighbour.session)):
             self.linked(neighbour, greeting.address)
             return None
@@ -331,8 +339,9 @@ class Concentrator:
             if same and other.id != hello.hub and (greeting.dialled or not other.connected):
                 self.gone(other.id, "another hub stands at its address")
         if neighbour is None:
+            check_link(self, greeting.who)
             session = Session(greeting.session, untold_bytes_max=self._untold_bytes_max)
-            neighbour = Neighbour(hello.hub, hello.address, hello.name, session, event_limit(hello))
+            neighbour = Neighbour(hello.hub, hello.address, hello.name, session, event_limit(hello), greeting.who)
             self.neighbours[hello.hub] = neighbour
         else:
             neighbour.session.resume(greeting.received_by_peer)
@@ -365,6 +374,7 @@ class Concentrator:
         if neighbour is None:
             return
         neighbour.transfers.clear()
+        self.tunes.forget(hub)
         self.effects.append(Forgotten(hub))
         self.manager.register_again(neighbour.stands_at)
         if not any(other.stands_at(neighbour.address) for other in self.neighbours.values()):
@@ -411,6 +421,7 @@ class Concentrator:
         self.requests.overdue(now_ns)
         self.quiet.expire(now_ns)
         self.sharing.tick(now_ns)
+        crowd(self)
         review(self, now_ns)
         if now_ns >= self._retry_ns:
             self._retry_ns = now_ns + RETRY_NS
@@ -419,18 +430,7 @@ class Concentrator:
                     if not member.asking.get(role):  # whoever goes over must not be overtaken by a plain wish
                         self.join(member, role, ignore)
             for server, message in self.manager.unregistered():
-                self.register(server, message.name, message.id, ignore)
-
-    def register(self, server: str, name: str, id: str, answer: Answer) -> None:
-        """Enter a channel of this hub at a name server, and again whenever that was started anew."""
-        message = self.manager.registration(server, name, id)
-
-        def registered(reply: Message) -> None:
-            if isinstance(reply, Done):
-                self.manager.registered(server, message)
-            answer(reply)
-
-        self.ask(server, message, registered)
+                register(self, server, message.name, message.id, ignore)
 
     def receive(self, hub: str, frame: Frame) -> Sequence[Delivery]:
         """Take the next frame of a neighbour; return the events it holds for sinks here.

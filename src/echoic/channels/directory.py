@@ -116,6 +116,10 @@ class Directory:
     def __contains__(self, name: str) -> bool:
         return name in self._channels
 
+    def owned_by(self, owner: str) -> int:
+        """Return how many channels somebody has derived."""
+        return sum(one.step is not None and one.step.owner == owner for one in self._channels.values())
+
     def remove(self, name: str) -> ManagedChannel:
         """Forget a channel.
 

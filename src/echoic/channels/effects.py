@@ -12,9 +12,11 @@ from echoic.channels.messages import Gap, Trouble
 from echoic.channels.modulation import Modulation
 from echoic.channels.requests import Answer
 from echoic.channels.runner import Runner
+from echoic.rights import Decision
 from echoic.wire import Batch
 
 __all__ = [
+    "Audited",
     "Compile",
     "Consult",
     "Delivery",
@@ -106,4 +108,13 @@ class Consult(msgspec.Struct, frozen=True):
     answer: Answer
 
 
-Effect: TypeAlias = Consult | Dial | Missed | Ended | Forgotten | Compile | Dismiss | Drain | Troubled
+class Audited(msgspec.Struct, frozen=True):
+    """Note, for whoever keeps a trail, what somebody wanted and whether he was let."""
+
+    decision: Decision
+    request: str
+    address: str
+    """Where he says he can be reached."""
+
+
+Effect: TypeAlias = Audited | Consult | Dial | Missed | Ended | Forgotten | Compile | Dismiss | Drain | Troubled

@@ -39,7 +39,14 @@ class Greeting:
     """One side of a greeting. Send `opening`, feed frames to `receive`, until `done`."""
 
     def __init__(
-        self, mine: Hello, known: Callable[[str], tuple[int, int]], *, dialled: bool, fresh: int, address: str = ""
+        self,
+        mine: Hello,
+        known: Callable[[str], tuple[int, int]],
+        *,
+        dialled: bool,
+        fresh: int,
+        address: str = "",
+        who: str = "",
     ) -> None:
         """Begin.
 
@@ -49,9 +56,11 @@ class Greeting:
             dialled: Whether this hub made the connection.
             fresh: The id for a new session, never 0, should the dialler need one.
             address: Where the peer was found, which may not be how it calls itself.
+            who: The name in the peer's certificate, "" if it has shown none.
         """
         self.dialled: Final = dialled
         self.address: Final = address
+        self.who: Final = who
         self.done = False
         self.peer: Hello | None = None
         self.session = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from echoic.channels.admission import check_code
 from echoic.channels.derivation import Derivation, Share
 from echoic.channels.directory import LINEAGE_MAX
 from echoic.channels.effects import Compile, Dismiss, Troubled
@@ -36,6 +37,7 @@ from echoic.channels.modulation import Modulation
 from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.runner import Runner
+from echoic.channels.shares import check_budget, check_share
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, EncodeError, LimitExceededError, RefusedError
 from echoic.formats import Format
@@ -116,6 +118,8 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
         derivation = None
     _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
+        check_code(core, step, parent)
+        check_share(core, step)
         _make_room(core, parent)
     outlet = core.open(id, format)
     if not opened:
@@ -202,6 +206,7 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
 def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Runner | Refused | None) -> None:
     """Go on with a derivation whose code was compiled, or with a modulator that is ready to run."""
     waiting, derivation.waiting = derivation.waiting, []
+    built = check_budget(core, derivation, built)
     refused = built if isinstance(built, Refused) else None
     if isinstance(built, Refused):
         for key in [key for key, known in core.derivations.items() if known is derivation]:

@@ -36,6 +36,7 @@ import msgspec
 
 from echoic.channels.actions import Plain, Steering
 from echoic.channels.journal_messages import Ask, Fetch, Fetched, Kept, Mark, Marked, Tagged
+from echoic.channels.recipe import Placement, Recipe, Step
 from echoic.errors import MalformedFrameError
 from echoic.wire import Buffer
 
@@ -94,7 +95,6 @@ __all__ = [
 
 Role: TypeAlias = Literal["source", "sink"]
 Slow: TypeAlias = Literal["block", "drop_oldest", "latest", "disconnect"]
-Placement: TypeAlias = Literal["source", "sink", "auto"]
 
 
 class SinkHub(msgspec.Struct, frozen=True):
@@ -114,42 +114,6 @@ class SinkHub(msgspec.Struct, frozen=True):
     journal: str = ""
     """The journal in which they are recorded: what it has not confirmed is kept, and sent again; "" if they are not."""
     held: bool = False  # whether to keep for a journal that was recorded there, since its recorder will come back
-
-
-class Recipe(msgspec.Struct, frozen=True):
-    """How the events of a derived channel are made of those of its parent, as whoever derives it has written it."""
-
-    parent: str
-    code: str
-    spelling: Literal["ecode", "python", "modulator"] = "ecode"
-    output: bytes = b""
-    """The descriptor of the type that comes out; empty for a filter."""
-    params: bytes = b""
-    """The descriptor of the parameter block's type; empty if there is none."""
-    ports: int = 0
-    capacities: tuple[tuple[str, int], ...] = ()
-    placement: Placement = "source"
-    parcel: bytes = b""
-    """A modulator, signed by whoever has written it, instead of code."""
-    identity: bytes = b""
-    """What equal modulators have in common, so that they share one channel."""
-
-
-class Step(msgspec.Struct, frozen=True):
-    """A derived channel: what it is called, its recipe, the parameters at present, and the type of its parent.
-
-    The ports of a router are channels of one `group`, which is computed once for all of them.
-    """
-
-    name: str
-    group: str
-    recipe: Recipe
-    values: bytes = b""
-    version: int = 0
-    port: int = 0
-    input: bytes = b""
-    context: bytes = b""
-    """The descriptor of the context that sources of the parent have; empty if they have none."""
 
 
 class ChannelEntry(msgspec.Struct, frozen=True):

@@ -65,6 +65,7 @@ class Neighbour:
         "announced",
         "bindings",
         "connected",
+        "crowded",
         "dialled_by",
         "event_bytes_max",
         "id",
@@ -74,10 +75,17 @@ class Neighbour:
         "registry",
         "session",
         "transfers",
+        "who",
     )
 
     def __init__(
-        self, id: str, address: str, name: str, session: Session, event_bytes_max: int = PAYLOAD_BYTES_MAX
+        self,
+        id: str,
+        address: str,
+        name: str,
+        session: Session,
+        event_bytes_max: int = PAYLOAD_BYTES_MAX,
+        who: str = "",
     ) -> None:
         """Meet a hub.
 
@@ -87,10 +95,12 @@ class Neighbour:
             name: What people call it.
             session: What it and this hub remember.
             event_bytes_max: How large an event may be; what is too large for a frame, it fetches.
+            who: The name in its certificate, "" if it has shown none.
         """
         self.id: Final = id
         self.address: Final = address
         self.name: Final = name
+        self.who: Final = who
         self.aliases: Final[set[str]] = set()
         self.session: Final = session
         self.transfers: Final = Transfers()
@@ -99,6 +109,8 @@ class Neighbour:
         self.announced: Final[set[int]] = set()
         self.bindings: Final[dict[int, Binding]] = {}
         self.connected = False
+        self.crowded = False
+        """Whether too much waits for all hubs of this name together."""
         self.leaving = False
         self._was_full = False
         self.dialled_by = ""
@@ -133,14 +145,14 @@ class Neighbour:
     @property
     def full(self) -> bool:
         """Whether events must wait, because too much is under way."""
-        if self.session.full:
+        if self.session.full or self.crowded:
             self._was_full = True
             return True
         return False
 
     def relieve(self) -> bool:
         """Return whether the link was found full and is not any more, which is told once."""
-        if not self._was_full or self.session.full:
+        if not self._was_full or self.session.full or self.crowded:
             return False
         self._was_full = False
         return True

@@ -1,8 +1,8 @@
-"""What a hub lets others run inside its sources.
+"""What a hub lets others run inside its sources, and use of it.
 
 Every number is a limit that a derivation meets when it is installed, or while it runs. Refusals name both numbers. The
 defaults let anybody who may subscribe also derive: E-Code can neither crash, hang nor read outside of its record, so
-what is left to limit is time.
+what is left to limit is time. Who may subscribe is another question (`echoic.rights`).
 """
 
 from typing import Annotated, Final
@@ -44,6 +44,18 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How long a modulator may take for one batch."""
     modulator_bytes_max: Annotated[int, msgspec.Meta(ge=16 * 1024 * 1024)] = 256 * 1024 * 1024
     """How much memory a confined modulator may take."""
+    links_max: Annotated[int, msgspec.Meta(ge=1)] = 16_384
+    """How many other hubs there may be links with."""
+    peer_links_max: Annotated[int, msgspec.Meta(ge=1)] = 4096
+    """How many of these with hubs that show a certificate of one name."""
+    peer_waiting_bytes_max: Annotated[int, msgspec.Meta(ge=1)] = 512 * 1024 * 1024
+    """How many bytes may wait to be received by all hubs of one name, before events do as their sinks have asked."""
+    peer_derivations_max: Annotated[int, msgspec.Meta(ge=0)] = 128
+    """How many derivations of one name may be installed, and how many derived channels be entered."""
+    peer_cost_max: Annotated[int, msgspec.Meta(ge=0)] = 16_000_000
+    """The worst case for one event in all derivations of one name together."""
+    peer_tunes_per_second: Annotated[float, msgspec.Meta(gt=0)] = 1000.0
+    """How often one peer may change parameters, by and large."""
 
     @property
     def load_limit(self) -> float:

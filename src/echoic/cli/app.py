@@ -44,6 +44,7 @@ app: Final = cyclopts.App(
 fuzz: Final = cyclopts.App("fuzz", help="Feed hostile input to the parsers, from a seed.")
 ecode: Final = cyclopts.App("ecode", help="Check the code of derived channels.")
 keys: Final = cyclopts.App("keys", help="Make keys that sign modulators, and say whose run here.")
+acl: Final = cyclopts.App("acl", help="See who may do what with which channels, and why.")
 journal: Final = cyclopts.App("journal", help="Look at what was recorded, mend it, take it elsewhere.")
 pipeline: Final = cyclopts.App("pipeline", help="Turn channels into tables and results into channels, on Spark.")
 context: Final = cyclopts.App("context", help="Give systems names, and choose the one that verbs look at.")
@@ -86,6 +87,9 @@ keys.command("echoic.cli.keys:list_keys", name="list")
 keys.command("echoic.cli.keys:show")
 keys.command("echoic.cli.keys:trust")
 keys.command("echoic.cli.keys:distrust")
+app.command(acl)
+acl.command("echoic.cli.acl:check")
+acl.command("echoic.cli.acl:list_rules", name="list")
 app.command(journal)
 journal.command("echoic.cli.journal:info")
 journal.command("echoic.cli.cat:cat")
@@ -130,7 +134,7 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, ecode, journal, keys, pipeline, context, names, group, bus, fuzz):
+    for each in (app, acl, ecode, journal, keys, pipeline, context, names, group, bus, fuzz):
         each.resolved_commands()
 
 

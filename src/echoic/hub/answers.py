@@ -7,6 +7,7 @@ from echoic.errors import (
     AddressError,
     ChannelExistsError,
     ChannelNotFoundError,
+    DeniedError,
     JournalError,
     RefusedError,
     UnreachableError,
@@ -16,7 +17,7 @@ __all__ = ["answer_of"]
 
 NAMED_ERRORS: Final = {
     kind.__name__: kind
-    for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, JournalError, UnreachableError)
+    for kind in (AddressError, ChannelExistsError, ChannelNotFoundError, DeniedError, JournalError, UnreachableError)
 }
 
 M = TypeVar("M")
@@ -26,8 +27,8 @@ def answer_of(reply: Message, expected: type[M]) -> M:
     """Return a reply if it is what was expected.
 
     Raises:
-        AddressError, ChannelExistsError, ChannelNotFoundError, JournalError, RefusedError, UnreachableError: The peer
-            did not do what it was asked, and says why.
+        AddressError, ChannelExistsError, ChannelNotFoundError, DeniedError, JournalError, RefusedError,
+            UnreachableError: The peer did not do what it was asked, and says why.
     """
     if isinstance(reply, Refused):
         raise NAMED_ERRORS.get(reply.kind, RefusedError)(reply.reason)

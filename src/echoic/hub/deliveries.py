@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from echoic.channels import Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
+from echoic.channels import Audited, Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
 
 if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
@@ -38,6 +38,9 @@ class Deliveries(Protocol):
 
     def consult(self, consult: Consult) -> None:
         """Look into the journal of a channel, and answer."""
+
+    def audited(self, audited: Audited) -> None:
+        """Leave word of what somebody wanted, and whether he was let."""
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

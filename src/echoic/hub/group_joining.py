@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
+from echoic.channels import Admission
 from echoic.engines.embedded import EmbeddedEngine, LogFile, Membership, draw_life
 from echoic.engines.local import LocalEngine
-from echoic.errors import AddressError, LocalError
+from echoic.errors import AddressError, EchoicError, LocalError
 from echoic.formats import bind
 from echoic.groups.engine import Engine
 from echoic.groups.options import Options
 from echoic.groups.packer import PACKING_INTERVAL_NS, Packer
 from echoic.groups.policies import Policy, policy_of
+from echoic.hub.doorkeeping import check_member
 from echoic.hub.group import Group
 from echoic.hub.group_delivery import KEPT_BYTES, GroupDelivery, GroupState
 from echoic.hub.group_loop import GroupLoop
-from echoic.links import dial, parse_address
+from echoic.links import Connection, dial, parse_address
 from echoic.recorder import Disk
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     address: str
     identity: "Identity | None"
     groups: dict[str, EmbeddedEngine]
+    admission: Admission
     on_close: Callable[[], None]
 
 
@@ -200,7 +203,7 @@ def _embedded(
             Membership(name, options.me, peers),
             options=Options(stability=options.stability, election_ns=timeout_ns, heartbeat_ns=timeout_ns // 5),
             store=store,
-            dial=lambda address: dial(address, surroundings.identity, polled=True),
+            dial=lambda address: _dial_member(name, address, surroundings),
             wake=loop.wake,
             life=life,
             applied_sequence=delivery.applied,
@@ -210,3 +213,18 @@ def _embedded(
         if store is not None:
             store.close()
         raise
+
+
+def _dial_member(group: str, address: str, surroundings: Surroundings) -> Connection:
+    """Return a connection to a member of a group.
+
+    Raises:
+        EchoicError: Nobody answers there, or it has no right to be a member.
+    """
+    connection = dial(address, surroundings.identity, polled=True)
+    try:
+        check_member(surroundings.admission, connection, group)
+    except EchoicError:
+        connection.close()
+        raise
+    return connection

@@ -4,14 +4,25 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.channels import Greeting
+from echoic.channels import LARGE_FEATURE, Concentrator, Greeting
 from echoic.errors import UnreachableError
 from echoic.links import Connection
-from echoic.wire import Frame, FrameReader
+from echoic.wire import Frame, FrameReader, Hello
 
-__all__ = ["HELLO_SECONDS", "first_frames", "greet"]
+__all__ = ["HELLO_SECONDS", "first_frames", "greet", "hello_of"]
 
 HELLO_SECONDS: Final = 5.0
+
+
+def hello_of(core: Concentrator) -> Hello:
+    """Return what a hub says of itself."""
+    return Hello(
+        features=(LARGE_FEATURE,),
+        name=core.name,
+        hub=core.id,
+        address=core.address,
+        event_bytes_max=core.rules.event_bytes_max,
+    )
 
 
 def first_frames(connection: Connection, reader: FrameReader, count: int) -> list[Frame]:

@@ -14,12 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
-import msgspec
-
 from echoic.channels import (
     EVENT_BYTES_MAX,
+    Admission,
     Browse,
-    ChannelCounts,
     ChannelEntry,
     ChannelId,
     Concentrator,
@@ -29,15 +27,16 @@ from echoic.channels import (
     Policy,
     Report,
     Reported,
-    SessionStatistics,
     SharedPolicy,
     Step,
     ignore,
+    renew,
 )
 from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
 from echoic.errors import ClosedError, EchoicError, InsecureError
 from echoic.formats import NATIVE, Format, match
 from echoic.groups.packer import PACKING_INTERVAL_NS
+from echoic.hub.audit import AUDIT_CHANNEL, AuditRecord, AuditTrail
 from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
@@ -56,12 +55,13 @@ from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
 from echoic.hub.replay import Replay, start_replay
 from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
+from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
-from echoic.links import Identity, is_loopback, parse_address
+from echoic.links import Identity, is_loopback, own_name, parse_address
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
-from echoic.values import StoreStatistics
+from echoic.rights import Rights
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
@@ -69,33 +69,12 @@ if TYPE_CHECKING:
     from echoic.hub.outbound import Source
     from echoic.values import ValueStore
 
-__all__ = ["Hub", "HubStatistics", "LinkStatistics"]
+__all__ = ["Hub"]
 
 log: Final = logging.getLogger("echoic.hub")
 FOREVER: Final = Retention()
 
 S = TypeVar("S", bound=SharedObject)
-
-
-class LinkStatistics(msgspec.Struct, frozen=True):
-    """A link to another hub."""
-
-    hub: str
-    address: str
-    name: str
-    connected: bool
-    clogged: bool
-    session: SessionStatistics
-
-
-class HubStatistics(msgspec.Struct, frozen=True):
-    """Who is connected, and what goes through the channels that are open here."""
-
-    address: str
-    links: list[LinkStatistics]
-    channels: list[ChannelCounts]
-    large: StoreStatistics
-    """Events that are too large for a frame and on their way."""
 
 
 class Hub:
@@ -116,6 +95,7 @@ class Hub:
         insecure: bool = False,
         switch_interval: float | None = None,
         policy: Policy | None = None,
+        rights: Rights | None = None,
         key: SigningKey | None = None,
         services: Mapping[str, object] | None = None,
         event_bytes_max: int = EVENT_BYTES_MAX,
@@ -134,6 +114,8 @@ class Hub:
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
                 takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
             policy: What others may run inside the sources here; derivations within limits if nothing is said.
+            rights: Who may do what with which channels (`echoic.load_rights`); if nothing is said, all who are let in
+                may do everything. What was wanted and decided is told on the channel `echoic/audit` of this hub.
             key: Signs the modulators that this hub sends to others, who run them if they trust it. One is made up for
                 the life of this hub otherwise, which is enough for sources of its own.
             services: What modulators inside the sources here may ask for, by name: objects whose public methods they
@@ -168,13 +150,18 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
-        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy, storage)
+        self._admission = Admission(rights, own_name(identity) if identity is not None else "")
+        self._switchboard = Switchboard(
+            listen, advertise, identity, name, self._inbound, policy, storage, self._admission
+        )
         self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
         self._closed = False
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
+        if rights is not None:
+            self._audit()
 
     def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.
@@ -487,26 +474,22 @@ class Hub:
         def left() -> None:
             self._groups.difference_update(joined)
 
-        surroundings = Surroundings(self.address, self._identity, self._switchboard.groups, left)
+        surroundings = Surroundings(self.address, self._identity, self._switchboard.groups, self._admission, left)
         with self._joining:
             group = join_group(name, declared, options, surroundings)
             joined.append(group)
             self._groups.add(group)
         return group
 
+    def set_rights(self, rights: Rights | None) -> None:
+        """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything."""
+        if rights is not None and self._inbound.trail is None:
+            self._audit()
+        self._switchboard.do(lambda core: renew(core, rights))
+
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""
-        links = [
-            LinkStatistics(
-                link.hub,
-                link.neighbour.address,
-                link.neighbour.name,
-                link.neighbour.connected,
-                link.is_clogged,
-                link.neighbour.session.statistics(),
-            )
-            for link in self._switchboard.links()
-        ]
+        links = [link_statistics(link) for link in self._switchboard.links()]
         counts = [ends.member.counts() for ends in list(self._endpoints.values())]
         return HubStatistics(self.address, links, counts, self._switchboard.storage.statistics())
 
@@ -520,6 +503,8 @@ class Hub:
         close_groups(self._groups)
         for intake in self._intakes:
             intake.close()
+        if self._inbound.trail is not None:
+            self._inbound.trail.close()
         board = self._switchboard
         wind_up(board, self._sources, self._endpoints)
         board.close()
@@ -547,6 +532,12 @@ class Hub:
             source.abandon()
         for group in self._groups:
             group.forsake()
+
+    def _audit(self) -> None:
+        """Keep a trail of what others want, on a channel that only this hub knows by name."""
+        format, id = Format.of(AuditRecord), ChannelId(self.address, AUDIT_CHANNEL)
+        self._switchboard.do(lambda core: core.manager.directory.create(AUDIT_CHANNEL, format))
+        self._inbound.trail = AuditTrail(self._channel(id, AuditRecord, format), self.address)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -9,12 +9,13 @@ A handler runs in the thread that read the frame; for a synchronous event the an
 
 from typing import TYPE_CHECKING
 
-from echoic.channels import Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
+from echoic.channels import Audited, Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
 from echoic.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from echoic.hub.audit import AuditTrail
     from echoic.hub.endpoints import Endpoints
     from echoic.hub.flusher import Flusher
     from echoic.hub.link import Link
@@ -30,6 +31,8 @@ class Inbound:
         self._endpoints = endpoints
         self._flusher = flusher
         self._operating = operating
+        self.trail: AuditTrail | None = None
+        """Who keeps a record of what others wanted, if there are rights."""
 
     def deliver(self, delivery: Delivery) -> dict[str, str] | None:
         """Hand events to the sinks of a channel here; return who failed, None when some are not done with them yet."""
@@ -68,6 +71,11 @@ class Inbound:
             ends.switchboard.do(lambda _: consult.answer(refused))
         else:
             recording.consult(consult.message, consult.answer)
+
+    def audited(self, audited: Audited) -> None:
+        """Leave word of what somebody wanted, and whether he was let."""
+        if self.trail is not None:
+            self.trail.note(audited)
 
     def clogged(self, link: "Link") -> None:
         """Go on with a link when it can be written again."""

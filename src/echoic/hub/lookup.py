@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from echoic.channels import ChannelId, Done, Resolve, Resolved
+from echoic.channels import ChannelId, Done, Resolve, Resolved, register
 from echoic.errors import ChannelNotFoundError, UnreachableError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def register_name(switchboard: "Switchboard", names: Sequence[str], id: ChannelI
         try:
             switchboard.wait_for(
                 server,
-                lambda core, answer, server=server: core.register(server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
+                lambda core, answer, server=server: register(core, server, id.name, str(id), answer),  # type: ignore[misc] # mypy#12557
                 Done,
             )
         except UnreachableError as error:

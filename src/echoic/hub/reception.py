@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Greeting
 from echoic.engines.embedded import GROUP_FEATURE
-from echoic.errors import EchoicError, MalformedFrameError, UnreachableError
+from echoic.errors import DeniedError, EchoicError, MalformedFrameError, UnreachableError
 from echoic.groups.messages import decode_introduction
+from echoic.hub.doorkeeping import check_home, check_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
 from echoic.links import Connection, Identity, Listener, dial
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello
@@ -132,6 +133,7 @@ class Reception:
         group = self._switchboard.groups.get(introduction.group)
         if group is None:
             raise UnreachableError(f"no group `{introduction.group[:64]}` is joined here")
+        check_member(self._switchboard.core.admission, connection, introduction.group)
         reader.payload_bytes_max = PAYLOAD_BYTES_MAX
         group.adopt(introduction, connection, reader, frames[1:])
 
@@ -151,14 +153,17 @@ class Reception:
         answering: list[str] = []
 
         def known(hub: str) -> tuple[int, int]:
+            if greeting.peer is not None:
+                check_home(self._switchboard.core.admission, connection, greeting.peer)
             if not dialled and not answering:
                 self._give_way(greeting.peer)
                 answering.append(hub)
                 self._answering.append(hub)
-            return self._known(hub, dialled=bool(dialled))
+            return self._known(hub, who, dialled=bool(dialled))
 
+        who = who_of(connection)
         greeting = Greeting(
-            self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled
+            self._hello, known, dialled=bool(dialled), fresh=secrets.randbelow(2**63 - 1) + 1, address=dialled, who=who
         )
         reader = reader or FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
         try:
@@ -189,10 +194,11 @@ class Reception:
         if peer is not None and peer.address in self._dialling and self._switchboard.core.id < peer.hub:
             raise UnreachableError(f"the hub at {peer.address} is being dialled by this one")
 
-    def _known(self, hub: str, *, dialled: bool) -> tuple[int, int]:
+    def _known(self, hub: str, who: str, *, dialled: bool) -> tuple[int, int]:
         """Return the session with a hub and how many frames have arrived in it, after which no more do.
 
         Raises:
+            DeniedError: It is a hub of somebody else, whose link is none of this one's business.
             UnreachableError: There is a better connection, or what has arrived cannot be counted yet.
         """
         board = self._switchboard
@@ -200,6 +206,8 @@ class Reception:
             raise UnreachableError("it dials this hub at the same moment")
         with board.lock:
             neighbour, link = board.core.neighbours.get(hub), board.link_to(hub)
+        if neighbour is not None and neighbour.who != who:
+            raise DeniedError(f"`{who}` says it is a hub of `{neighbour.who}`")
         if neighbour is not None and link is not None:
             lost = not dialled and time.monotonic_ns() - link.attached_ns > SETTLED_NS
             if link.connection is not None and not lost:

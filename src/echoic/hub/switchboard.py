@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from echoic.channels import (
-    LARGE_FEATURE,
     REPLY_BYTES,
+    Admission,
     ArrivalLane,
+    Audited,
     Call,
     CallLane,
     Compile,
@@ -57,13 +58,14 @@ from echoic.formats import Format
 from echoic.hub.answers import answer_of
 from echoic.hub.compiling import Compiler
 from echoic.hub.deliveries import Deliveries
+from echoic.hub.hello import hello_of
 from echoic.hub.large_storage import LargeStorage
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
 from echoic.hub.room import hindered, hindered_plainly, makes_room_itself
 from echoic.hub.shared_objects import SharedObjects
 from echoic.links import Connection, Identity, Listener, format_address, parse_address
-from echoic.wire import Batch, Frame, FrameReader, Hello
+from echoic.wire import Batch, Frame, FrameReader
 
 if TYPE_CHECKING:
     from echoic.engines.embedded import EmbeddedEngine
@@ -91,6 +93,7 @@ class Switchboard:
         deliveries: Deliveries,
         policy: Policy | None = None,
         storage: LargeStorage | None = None,
+        admission: Admission | None = None,
     ) -> None:
         """Listen, and tell others to come to the host `advertise`, if that is not "".
 
@@ -103,7 +106,13 @@ class Switchboard:
         self.address: Final = format_address(advertise, port) if advertise else listener.address
         self.storage: Final = storage or LargeStorage()
         self.core: Final = Concentrator(
-            secrets.token_hex(8), self.address, name, policy=policy, rules=self.storage.rules, storage=self.storage
+            secrets.token_hex(8),
+            self.address,
+            name,
+            policy=policy,
+            rules=self.storage.rules,
+            storage=self.storage,
+            admission=admission,
         )
         self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
@@ -116,14 +125,7 @@ class Switchboard:
         self.groups: Final[dict[str, EmbeddedEngine]] = {}
         """The groups that were joined here, by name: their members connect to this hub's address."""
         self._deliveries = deliveries
-        hello = Hello(
-            features=(LARGE_FEATURE,),
-            name=name,
-            hub=self.core.id,
-            address=self.address,
-            event_bytes_max=self.core.rules.event_bytes_max,
-        )
-        self._reception = Reception(listener, identity, hello, self)
+        self._reception = Reception(listener, identity, hello_of(self.core), self)
 
     def do(self, action: Callable[[Concentrator], M]) -> M:
         """Let the concentrator do something, then do what it wants."""
@@ -548,6 +550,8 @@ class Switchboard:
                 self._room.notify_all()
                 link = self._links.pop(hub, None)
                 return link.close if link is not None else None
+            case Audited():
+                return partial(self._deliveries.audited, effect)
             case Missed():
                 return partial(self._deliveries.missed, effect)
             case Ended():

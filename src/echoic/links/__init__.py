@@ -6,6 +6,7 @@ from echoic.links.credentials import Credentials
 from echoic.links.dialling import dial
 from echoic.links.identity import Identity, serving_context
 from echoic.links.listener import Listener
+from echoic.links.own_name import own_name
 from echoic.links.ring import SHARED_BYTES_MIN
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "dial",
     "format_address",
     "is_loopback",
+    "own_name",
     "parse_address",
     "serving_context",
     "unix_path",

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final, Protocol
 
 from echoic.channels import (
+    Audited,
     Compile,
     Concentrator,
     Consult,
@@ -192,6 +193,8 @@ class SimulatedHub:
         match effect:
             case Dial(address):
                 self._dial(address)
+            case Audited(decision):
+                self._note(str(decision))
             case Missed():
                 self._events.missed(self, effect)
             case Ended(member):

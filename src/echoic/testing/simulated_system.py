@@ -31,6 +31,7 @@ from echoic.channels import (
     congested,
     forget_source,
     ignore,
+    register,
     report_trouble,
     send_share,
 )
@@ -555,4 +556,4 @@ class SimulatedSystem:
     def _register(self, hub: SimulatedHub, name: str, server: str) -> None:
         if server:
             id = str(ChannelId(hub.address, name))
-            hub.do(lambda core: core.register(server, name, id, ignore))
+            hub.do(lambda core: register(core, server, name, id, ignore))

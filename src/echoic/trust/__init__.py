@@ -5,6 +5,7 @@ from echoic.trust.issuers import Issuers
 from echoic.trust.keys import SigningKey, check_public, key_path, verify
 from echoic.trust.names import check_name, is_name
 from echoic.trust.private_files import home, read_private, write_private
+from echoic.trust.rights_file import load_rights, rights_path
 from echoic.trust.tokens import ALL_RIGHTS, Claims, new_token_id, read_token, sign_token
 from echoic.trust.trusted import (
     TrustedKey,
@@ -29,10 +30,12 @@ __all__ = [
     "identity_path",
     "is_name",
     "key_path",
+    "load_rights",
     "new_token_id",
     "read_private",
     "read_token",
     "read_trust",
+    "rights_path",
     "sandboxed_keys",
     "sign_token",
     "trust_path",

@@ -1,0 +1,70 @@
+"""Whether a peer may be who it says it is, and where: asked of its certificate, before it is let in.
+
+A certificate proves a name and the hosts at which its owner may be dialled. A hub says in its hello where it stands,
+and much is decided by that: who may take leave of a channel, whose word about a channel is its manager's. So with
+rights a hub must stand at a host of its certificate. Without, whoever has a certificate may do everything anyway.
+"""
+
+import ipaddress
+from typing import Final
+
+from echoic.channels import Admission
+from echoic.errors import DeniedError
+from echoic.links import Connection, parse_address
+from echoic.rights import ANONYMOUS, Right
+from echoic.wire import Hello
+
+__all__ = ["check_home", "check_member", "who_of"]
+
+MEMBER_RIGHTS: Final[tuple[Right, ...]] = ("publish", "subscribe")
+
+
+def who_of(connection: Connection) -> str:
+    """Return the name in a peer's certificate, "" if it has shown none."""
+    return connection.credentials.name if connection.credentials is not None else ""
+
+
+def check_home(admission: Admission, connection: Connection, hello: Hello) -> None:
+    """Refuse a hub that says it stands where its certificate does not let it.
+
+    Raises:
+        DeniedError: Naming both.
+    """
+    credentials = connection.credentials
+    if admission.rights is None or credentials is None:
+        return
+    host = _plain(parse_address(hello.address)[0])
+    if not any(_covers(_plain(known), host) for known in credentials.hosts):
+        raise DeniedError(
+            f"`{credentials.name}` says it stands at {host}, its certificate is for "
+            f"{', '.join(sorted(credentials.hosts)) or 'no host'}"
+        )
+
+
+def check_member(admission: Admission, connection: Connection, group: str) -> None:
+    """Refuse a member of a group that has no right to be one: to `publish` and to `subscribe` the group's name.
+
+    Raises:
+        DeniedError: It has not.
+    """
+    if admission.rights is None:
+        return
+    who = who_of(connection)
+    for right in MEMBER_RIGHTS:
+        if not admission.rights.decide(who, right, group):
+            raise DeniedError(f"`{who or ANONYMOUS}` may not {right} group `{group[:64]}`")
+
+
+def _plain(host: str) -> str:
+    """Return the one spelling of a host's number or name."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower()
+
+
+def _covers(known: str, host: str) -> bool:
+    """Whether a name in a certificate stands for a host; `*` does for one word at the left, as in TLS."""
+    if known.startswith("*."):
+        return host.partition(".")[2] == known[2:]
+    return known == host

@@ -1,0 +1,105 @@
+"""Rules of rights: patterns, what adds up, what wins, and texts that are none."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from echoic.errors import LocalError
+from echoic.rights import RIGHTS, Pattern, Rights, Rule, check_right, parse_rights
+from echoic.rights.rights import REMEMBERED_MAX, RULES_MAX
+
+letters = st.text("ab.*/", max_size=12)
+few = st.sampled_from(["alice", "bob", "desk-7", "anonymous"])
+channels = st.sampled_from(["trades", "trades.eu", "weather", "lab/wind"])
+rules = st.builds(
+    Rule,
+    st.booleans(),
+    st.sampled_from(["alice", "bob", "desk-*", "*"]).map(Pattern),
+    st.lists(st.sampled_from(RIGHTS), min_size=1, unique=True).map(tuple),
+    st.sampled_from(["trades", "trades*", "*", "lab/*"]).map(Pattern),
+)
+
+
+@given(letters, st.text("ab./", max_size=12))
+def test_a_pattern_matches_what_the_shell_would(pattern: str, name: str) -> None:
+    assert Pattern(pattern).matches(name) == fnmatchcase(name, pattern)
+
+
+def test_a_hostile_pattern_takes_no_more_than_a_glance() -> None:
+    assert not Pattern("a*" * 99 + "b").matches("a" * 200)
+
+
+@given(st.lists(rules, max_size=8), few, st.sampled_from(RIGHTS), channels)
+def test_a_denial_wins_a_grant_adds_and_nothing_said_is_a_no(
+    given_rules: list[Rule], who: str, right: str, channel: str
+) -> None:
+    matching = [
+        rule
+        for rule in given_rules
+        if right in rule.rights and fnmatchcase(who, rule.who.text) and fnmatchcase(channel, rule.channels.text)
+    ]
+    expected = bool(matching) and all(rule.allow for rule in matching)
+    assert bool(Rights(given_rules).decide(who, check_right(right), channel)) == expected
+    assert bool(Rights(reversed(given_rules)).decide(who, check_right(right), channel)) == expected
+
+
+def test_a_derived_channel_has_the_rights_of_its_parents_beside_its_own() -> None:
+    rights = parse_rights("allow alice subscribe trades\nallow bob subscribe trades.daily\ndeny alice * trades.secret")
+    assert rights.decide("alice", "subscribe", "trades.daily", ["trades"])
+    assert rights.decide("bob", "subscribe", "trades.daily", ["trades"])
+    assert not rights.decide("bob", "subscribe", "trades")
+    assert not rights.decide("alice", "subscribe", "trades.secret", ["trades"])
+    assert "derived from `trades`" in str(rights.decide("alice", "subscribe", "trades.daily", ["trades"]))
+
+
+def test_who_shows_no_name_is_anonymous() -> None:
+    rights = parse_rights("allow anonymous subscribe weather")
+    assert rights.decide("", "subscribe", "weather")
+    assert not rights.decide("alice", "subscribe", "weather")
+
+
+def test_a_decision_names_the_rule_and_its_place() -> None:
+    rights = parse_rights("# ours\nallow desk-* subscribe,derive trades*  # all desks\ndeny desk-7 * *\n", "file")
+    assert str(rights.decide("desk-1", "derive", "trades")) == (
+        "desk-1 may derive `trades`: allowed by `allow desk-* subscribe,derive trades*` - at file:2"
+    )
+    assert str(rights.decide("desk-7", "derive", "trades")).endswith("denied by `deny desk-7 * *` - at file:3")
+    assert str(rights.decide("eve", "admin", "trades")) == "eve may not admin `trades`: no rule allows it"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("allow alice publish", "expected `allow|deny WHO RIGHT,... CHANNEL`"),
+        ("permit alice publish trades", "expected `allow|deny"),
+        ("allow alice read trades", "expected a right, one of publish"),
+        ("allow alice publish, trades", "expected a right"),
+        ("allow al?ce publish trades", "a pattern has"),
+        ("allow alice publish tra[d]es", "a pattern has"),
+    ],
+)
+def test_a_line_that_is_no_rule_is_named(line: str, told: str) -> None:
+    with pytest.raises(LocalError) as refused:
+        parse_rights(f"\n{line}", "file")
+    assert told in str(refused.value)
+    assert str(refused.value).endswith("- at file:2")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_rules_or_refused(text: str) -> None:
+    try:
+        parsed = parse_rights(text)
+    except LocalError:
+        return
+    assert len(parsed) <= len(text.splitlines())
+
+
+def test_what_is_remembered_is_bounded_and_so_are_rules() -> None:
+    rights = parse_rights("allow * publish *")
+    for number in range(2 * REMEMBERED_MAX):
+        assert rights.decide("alice", "publish", f"c{number}")
+    assert len(rights._decisions) <= REMEMBERED_MAX  # noqa: SLF001 - what the limit is about
+    with pytest.raises(LocalError, match="limit is"):
+        Rights([rights.rules[0]] * (RULES_MAX + 1))
