@@ -30,12 +30,14 @@ from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
 from echoic.cli.where import ContextName, Flag, Where
 from echoic.errors import ClosedError, InsecureError, LocalError
+from echoic.links import Identity, is_loopback, parse_address
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
 from echoic.toolbus.desk import ConsoleDesk, check_name
 from echoic.toolbus.history import StepHistory
 from echoic.toolbus.keyboard import read_standard_input
 from echoic.toolbus.state import LISTED_MAX, held_up, references_of, state_of, waiting_lines
+from echoic.trust import Issuers
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -65,6 +67,14 @@ class Manner:
     listen: Annotated[str, Parameter(help="Where tools connect to, HOST:PORT; port 0 takes a free one.")] = (
         "127.0.0.1:0"
     )
+    identity: Annotated[
+        str,
+        Parameter(
+            help="Speak TLS as this one of `echoic keys issue`, which addresses other machines reach need. Tools have "
+            "a certificate, or a token for `publish` on `tool:NAME`.",
+            show_default=False,
+        ),
+    ] = ""
     insecure: Annotated[
         bool,
         Parameter(
@@ -136,6 +146,7 @@ def run(
         echoic bus run calc.tb --trace calc.trace && echoic bus trace calc.trace
         echoic bus run calc.tb --channel     and elsewhere: echoic echo bus.calc
         echoic bus run report.tb --threshold 1MB --lease 30     and elsewhere: echoic bus refs
+        echoic bus run calc.tb --listen 0.0.0.0:7450 --identity lab
 
     Args:
         script: The file of the script.
@@ -206,6 +217,8 @@ class Run:
             seed=manner.seed,
             clock="virtual" if manner.virtual_time and self.on_channels else clock,
             listen=manner.listen,
+            identity=Identity.named(manner.identity) if manner.identity else None,
+            issuers=Issuers() if manner.identity else None,
             insecure=manner.insecure,
             output=show_text,
             read_line=self._read_line,
@@ -215,12 +228,12 @@ class Run:
             threshold_bytes=threshold_of(manner.threshold),
             lease_seconds=nanoseconds_of(manner.lease) / NANOSECONDS,
         )
-        try:
-            bus = stack.enter_context(Bus(self.script, options))
-        except InsecureError:
+        if not (manner.identity or manner.insecure or is_loopback(parse_address(manner.listen)[0])):
             raise InsecureError(
-                f"{manner.listen} can be reached from other machines, in the clear: pass --insecure if meant"
-            ) from None
+                f"{manner.listen} can be reached from other machines, in the clear: pass --identity NAME, or "
+                "--insecure if meant"
+            )
+        bus = stack.enter_context(Bus(self.script, options))
         if manner.trace is not None:
             head = TraceHead(
                 trace=1, script=str(self.path), seed=bus.seed, began=self._started, virtual=manner.virtual_time

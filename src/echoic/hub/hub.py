@@ -33,7 +33,7 @@ from echoic.channels import (
     renew,
 )
 from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
-from echoic.errors import ClosedError, EchoicError, InsecureError
+from echoic.errors import ClosedError, EchoicError
 from echoic.formats import NATIVE, Format, match
 from echoic.groups.packer import PACKING_INTERVAL_NS
 from echoic.hub.audit import AUDIT_CHANNEL, AuditRecord, AuditTrail
@@ -57,7 +57,7 @@ from echoic.hub.replay import Replay, start_replay
 from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
-from echoic.links import Identity, is_loopback, own_name, parse_address
+from echoic.links import Identity, check_exposure, own_name, parse_address
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
@@ -129,11 +129,7 @@ class Hub:
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
         """
-        host, _ = parse_address(listen)
-        if not is_loopback(host) and identity is None and not insecure:
-            raise InsecureError(
-                f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
-            )
+        check_exposure(listen, secure=identity is not None, insecure=insecure)
         storage = LargeStorage(store, event_bytes_max)
         settle_allocator()
         if switch_interval is not None:

@@ -4,10 +4,12 @@ from echoic.links.address import format_address, is_loopback, parse_address, uni
 from echoic.links.connection import QUIET_SECONDS, Connection
 from echoic.links.credentials import Credentials
 from echoic.links.dialling import dial
-from echoic.links.identity import Identity, serving_context
+from echoic.links.exposure import check_exposure
+from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
 from echoic.links.own_name import own_name
 from echoic.links.ring import SHARED_BYTES_MIN
+from echoic.links.waiting_room import WaitingRoom
 
 __all__ = [
     "QUIET_SECONDS",
@@ -16,6 +18,9 @@ __all__ = [
     "Credentials",
     "Identity",
     "Listener",
+    "Visitor",
+    "WaitingRoom",
+    "check_exposure",
     "dial",
     "format_address",
     "is_loopback",

@@ -33,8 +33,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from echoic.errors import InsecureError, UnreachableError
-from echoic.links import Identity, format_address, is_loopback, parse_address
+from echoic.errors import UnreachableError
+from echoic.links import Identity, check_exposure, format_address
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]
 
@@ -114,11 +114,7 @@ class HttpServer:
         insecure: bool = False,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        host, port = parse_address(listen)
-        if not is_loopback(host) and identity is None and not insecure:
-            raise InsecureError(
-                f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
-            )
+        host, port = check_exposure(listen, secure=identity is not None, insecure=insecure)
         context = identity.listening_context() if identity is not None else None
         try:
             self._server = _Server((host, port), respond, context, connections_max)
