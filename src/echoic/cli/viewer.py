@@ -12,6 +12,7 @@ from echoic.cli.screen import json_text, say
 from echoic.cli.served import SERVED, Served
 from echoic.cli.where import AsJson, Flag, surroundings
 from echoic.hub import Hub
+from echoic.links import Identity
 
 __all__ = ["viewer"]
 
@@ -21,6 +22,7 @@ LISTEN: Final = "127.0.0.1:8470"
 def viewer(
     *,
     listen: str = LISTEN,
+    identity: Annotated[str, Parameter(show_default=False)] = "",
     token_file: Annotated[Path | None, Parameter(show_default=False)] = None,
     demo: Flag = False,
     open_browser: Annotated[bool, Parameter(name="--open", negative="--no-browser", show_default=False)] = False,
@@ -35,10 +37,13 @@ def viewer(
     Try:
         echoic viewer --demo --open
         echoic viewer --listen 127.0.0.1:0 --json | jq -r .url
+        echoic viewer --listen 0.0.0.0:8470 --identity lab
         echoic viewer --listen 0.0.0.0:8470 --certificate host.pem --key host.key --token-file viewer.token
 
     Args:
         listen: Where browsers reach the page, HOST:PORT; port 0 takes a free one.
+        identity: Speak TLS as this one of `echoic keys issue`. Tokens of `echoic keys token` open the page, which shows
+            and does what they grant.
         token_file: Keep the token in this file, so that the address stays the same when it is started again.
         demo: Have something to look at: an exchange and an atmosphere model, which publish until Ctrl-C.
         open_browser: Open the page in this machine's browser.
@@ -57,12 +62,15 @@ def viewer(
             token=token,
             certificate=certificate,
             key=key,
+            identity=Identity.named(identity) if identity else None,
             insecure=served.insecure,
             on_browser=_Counter().count,
         ) as page,
     ):
         print(json_text({"url": page.url, "names": hub.names[0]}) if as_json else page.url, flush=True)
         say(f"showing the channels of {hub.names[0]}, Ctrl-C ends")
+        if not page.token:
+            say("who has a token of `echoic keys token` opens the address with /?token=... behind it")
         if demo:
             say("try: open `wind` and zoom in; open `one_symbol` and move its slider")
         if open_browser:
