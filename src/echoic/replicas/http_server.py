@@ -5,7 +5,7 @@
 It is the one of Python's standard library, which has a thread for each connection; a replica's thread waits for the
 group anyhow. What is added are limits, since whoever can connect may send anything:
 
-    connections     so many at once; one more is told 503 and hung up
+    connections     so many at once, in all and from one address; one more is told 503 and hung up
     head, body      so many bytes; more is refused before it is read
     time            a request must be there as a whole some seconds after its first byte, also if that comes byte by
                     byte, and an answer must be taken as fast; a connection without a request is kept for longer
@@ -34,7 +34,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from echoic.errors import UnreachableError
-from echoic.links import Identity, check_exposure, format_address
+from echoic.links import Identity, check_exposure, format_address, is_loopback
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]
 
@@ -42,6 +42,8 @@ BODY_BYTES_MAX: Final = 4096
 HEAD_BYTES_MAX: Final = 32 * 1024
 QUERY_FIELDS_MAX: Final = 16
 CONNECTIONS_MAX: Final = 1024
+FROM_ONE_ADDRESS_MAX: Final = 256
+HANDSHAKE_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 10.0
 BACKLOG: Final = 128
@@ -67,7 +69,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What it gets: a status, and something that becomes JSON."""
+    """What it gets: a status, and something that becomes JSON, or bytes as they are."""
 
     status: int
     body: object
@@ -96,6 +98,8 @@ class HttpServer:
         listen: Where, HOST:PORT; port 0 takes a free one.
         respond: Called with each request, by many threads at once.
         identity: Certificate, key and authority for TLS; clients must have a certificate of that authority.
+        context: In its place, how TLS is spoken with clients that need no certificate.
+        any_host: Whether clients may call it by any name, and not by addresses and that name alone.
         insecure: Accept that strangers can read and write, on addresses that other machines reach.
         connections_max: How many connections there may be at once.
 
@@ -111,13 +115,16 @@ class HttpServer:
         respond: Responder,
         *,
         identity: Identity | None = None,
+        context: ssl.SSLContext | None = None,
         insecure: bool = False,
+        any_host: bool = False,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        host, port = check_exposure(listen, secure=identity is not None, insecure=insecure)
-        context = identity.listening_context() if identity is not None else None
+        host, port = check_exposure(listen, secure=identity is not None or context is not None, insecure=insecure)
+        if identity is not None:
+            context = identity.listening_context()
         try:
-            self._server = _Server((host, port), respond, context, connections_max)
+            self._server = _Server((host, port), respond, context, connections_max, any_host=any_host)
         except OSError as error:
             raise UnreachableError(f"cannot listen at {listen}: {error.strerror or error}") from error
         self.address: Final = format_address(host, self._server.server_port)
@@ -147,12 +154,19 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = BACKLOG
 
     def __init__(
-        self, address: tuple[str, int], respond: Responder, context: ssl.SSLContext | None, connections_max: int
+        self,
+        address: tuple[str, int],
+        respond: Responder,
+        context: ssl.SSLContext | None,
+        connections_max: int,
+        *,
+        any_host: bool,
     ) -> None:
         self.respond: Final = respond
         self.context: Final = context
         self.host: Final = address[0]
-        self.open: Final[set[socket.socket]] = set()
+        self.any_host: Final = any_host
+        self.open: Final[dict[socket.socket, str]] = {}
         self.accepted = self.refused = self.requests = 0
         self._connections_max = connections_max
         self._counting = threading.Lock()
@@ -176,9 +190,11 @@ class _Server(ThreadingHTTPServer):
         """Begin a thread for a connection, unless it is one too many."""
         with self._counting:
             self.accepted += 1
-            room = len(self.open) < self._connections_max
+            host = str(client_address[0])
+            crowd = not is_loopback(host) and list(self.open.values()).count(host) >= FROM_ONE_ADDRESS_MAX
+            room = len(self.open) < self._connections_max and not crowd
             if room:
-                self.open.add(request)
+                self.open[request] = host
             else:
                 self.refused += 1
         if room:
@@ -193,7 +209,7 @@ class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as socketserver has it
         """Let go of a connection."""
         with self._counting:
-            self.open.discard(request)
+            self.open.pop(request, None)
         super().shutdown_request(request)
 
     def hang_up(self) -> None:
@@ -261,7 +277,7 @@ class _Conversation(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Begin; with TLS, by proving to each other who we are."""
         if isinstance(self.request, ssl.SSLSocket):
-            self.request.settimeout(REQUEST_SECONDS)
+            self.request.settimeout(HANDSHAKE_SECONDS)
             self.request.do_handshake()
         super().setup()
         self._incoming = _Incoming(self.connection)
@@ -345,6 +361,8 @@ class _Conversation(BaseHTTPRequestHandler):
         return None
 
     def _host_is_known(self, hosts: list[str]) -> bool:
+        if len(hosts) == 1 and self.server.any_host:
+            return True
         if len(hosts) != 1:
             return not hosts and self.request_version == "HTTP/1.0"
         try:
@@ -357,10 +375,11 @@ class _Conversation(BaseHTTPRequestHandler):
         return True
 
     def _send(self, answer: Answer) -> None:
-        body = msgspec.json.encode(answer.body)
+        body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
         self.connection.settimeout(REQUEST_SECONDS)
         self.send_response(answer.status)
-        self.send_header("Content-Type", "application/json")
+        if "Content-Type" not in answer.headers:
+            self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         for name, value in answer.headers.items():
             self.send_header(name, value)
