@@ -5,10 +5,12 @@
 It is the one of Python's standard library, which has a thread for each connection; a replica's thread waits for the
 group anyhow. What is added are limits, since whoever can connect may send anything:
 
-    connections     so many at once, in all and from one address; one more is told 503 and hung up
+    connections     so many at once, in all and from one address; for one more, who came first and has not asked for
+                    anything leaves, and if there is nobody it is told 503 and hung up
     head, body      so many bytes; more is refused before it is read
-    time            a request must be there as a whole some seconds after its first byte, also if that comes byte by
-                    byte, and an answer must be taken as fast; a connection without a request is kept for longer
+    time            the first request must be there some seconds after the connection, and others after their first
+                    byte, also if they come byte by byte; an answer must be taken as fast; a connection that has asked
+                    for something is kept for longer
     browsers        a page from elsewhere cannot use the reader's browser to get here: what has an Origin is refused,
                     and so is a Host that is neither an address nor the name that is listened at
 
@@ -167,6 +169,8 @@ class _Server(ThreadingHTTPServer):
         self.host: Final = address[0]
         self.any_host: Final = any_host
         self.open: Final[dict[socket.socket, str]] = {}
+        self.heard: Final[set[socket.socket]] = set()
+        """Those that have asked for something."""
         self.accepted = self.refused = self.requests = 0
         self._connections_max = connections_max
         self._counting = threading.Lock()
@@ -192,7 +196,7 @@ class _Server(ThreadingHTTPServer):
             self.accepted += 1
             host = str(client_address[0])
             crowd = not is_loopback(host) and list(self.open.values()).count(host) >= FROM_ONE_ADDRESS_MAX
-            room = len(self.open) < self._connections_max and not crowd
+            room = not crowd and (len(self.open) < self._connections_max or self._makes_room())
             if room:
                 self.open[request] = host
             else:
@@ -210,7 +214,18 @@ class _Server(ThreadingHTTPServer):
         """Let go of a connection."""
         with self._counting:
             self.open.pop(request, None)
+            self.heard.discard(request)
         super().shutdown_request(request)
+
+    def _makes_room(self) -> bool:
+        """Hang up on who came first and has not asked for anything; whether there was somebody. The lock is held."""
+        idle = next((each for each in self.open if each not in self.heard), None)
+        if idle is None:
+            return False
+        del self.open[idle]
+        with contextlib.suppress(OSError):
+            idle.shutdown(socket.SHUT_RDWR)  # its thread notices
+        return True
 
     def hang_up(self) -> None:
         """End all connections; their threads notice."""
@@ -232,7 +247,7 @@ class _Incoming(io.RawIOBase):
         self._connection = connection
         self._deadline = 0.0
         self._bytes_left = 0
-        self._idle = True
+        self._idle = self._first = True
 
     def readable(self) -> bool:
         """Say that this is for reading."""
@@ -241,7 +256,8 @@ class _Incoming(io.RawIOBase):
     def await_request(self) -> None:
         """Begin to wait for a request."""
         self._idle = True
-        self._deadline = time.monotonic() + IDLE_SECONDS
+        self._deadline = time.monotonic() + (REQUEST_SECONDS if self._first else IDLE_SECONDS)
+        self._first = False
         self._bytes_left = HEAD_BYTES_MAX
 
     def await_body(self) -> None:
@@ -316,6 +332,7 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         self.server.requests += 1
+        self.server.heard.add(self.request)
         refusal = self._refusal()
         if refusal is not None:
             self.close_connection = True  # what follows may be the body of what was refused
