@@ -25,12 +25,12 @@ from cyclopts import Parameter
 
 from echoic.cli.bus_scripts import FAILED, PLAIN, Preparation, say_error, say_findings
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
+from echoic.cli.meeting import attend, check_open, identity_named
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import ContextName, Flag, Where
-from echoic.errors import ClosedError, InsecureError, LocalError
-from echoic.links import Identity, is_loopback, parse_address
+from echoic.cli.where import ContextName, Flag, IdentityName, Where, chosen
+from echoic.errors import ClosedError, LocalError
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
 from echoic.toolbus.desk import ConsoleDesk, check_name
@@ -41,6 +41,7 @@ from echoic.trust import Issuers
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
+    from echoic.links import Identity
     from echoic.toolbus.clock import Clock
 
 __all__ = ["Manner", "Run", "run"]
@@ -67,14 +68,6 @@ class Manner:
     listen: Annotated[str, Parameter(help="Where tools connect to, HOST:PORT; port 0 takes a free one.")] = (
         "127.0.0.1:0"
     )
-    identity: Annotated[
-        str,
-        Parameter(
-            help="Speak TLS as this one of `echoic keys issue`, which addresses other machines reach need. Tools have "
-            "a certificate, or a token for `publish` on `tool:NAME`.",
-            show_default=False,
-        ),
-    ] = ""
     insecure: Annotated[
         bool,
         Parameter(
@@ -83,6 +76,7 @@ class Manner:
             show_default=False,
         ),
     ] = False
+    identity: IdentityName = None
     virtual_time: Annotated[
         bool, Parameter(help="Do not wait for delays: time jumps to the next one.", negative=(), show_default=False)
     ] = False
@@ -209,7 +203,8 @@ class Run:
         Raises:
             EchoicError: It cannot be made.
         """
-        manner = self._manner
+        manner, identity = self._manner, self._identity()
+        check_open(manner.listen, insecure=manner.insecure, identity=identity)
         clock: Clock = VirtualClock() if manner.virtual_time else RealClock()
         now_ns = clock.now_ns()
         options = BusOptions(
@@ -217,8 +212,8 @@ class Run:
             seed=manner.seed,
             clock="virtual" if manner.virtual_time and self.on_channels else clock,
             listen=manner.listen,
-            identity=Identity.named(manner.identity) if manner.identity else None,
-            issuers=Issuers() if manner.identity else None,
+            identity=identity,
+            issuers=Issuers() if identity is not None else None,
             insecure=manner.insecure,
             output=show_text,
             read_line=self._read_line,
@@ -228,11 +223,6 @@ class Run:
             threshold_bytes=threshold_of(manner.threshold),
             lease_seconds=nanoseconds_of(manner.lease) / NANOSECONDS,
         )
-        if not (manner.identity or manner.insecure or is_loopback(parse_address(manner.listen)[0])):
-            raise InsecureError(
-                f"{manner.listen} can be reached from other machines, in the clear: pass --identity NAME, or "
-                "--insecure if meant"
-            )
         bus = stack.enter_context(Bus(self.script, options))
         if manner.trace is not None:
             head = TraceHead(
@@ -313,10 +303,15 @@ class Run:
 
     @contextlib.contextmanager
     def _hub(self) -> Iterator["Hub"]:
-        from echoic.cli.meeting import attend
-
-        with attend(Where(names=self._manner.names, context=self._manner.context), "bus") as hub:
+        with attend(self._where, "bus") as hub:
             yield hub
+
+    @property
+    def _where(self) -> Where:
+        return Where(names=self._manner.names, context=self._manner.context, identity=self._manner.identity)
+
+    def _identity(self) -> "Identity | None":
+        return identity_named(chosen(self._where).identity)
 
 
 def threshold_of(text: str) -> float | None:

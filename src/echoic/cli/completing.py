@@ -23,6 +23,7 @@ from typing import Final
 from echoic.cli.asking import Entry, ask_names, is_address, parameters_of
 from echoic.cli.settings import choose, read_settings
 from echoic.errors import EchoicError
+from echoic.trust import identity_names
 
 __all__ = ["FLAGS", "POSITIONALS", "VALUES", "candidates", "complete_live", "takes_value"]
 
@@ -52,9 +53,11 @@ POSITIONALS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("context", "use"): ("context",),
     ("context", "show"): ("context",),
     ("context", "rm"): ("context",),
+    ("keys", "rotate"): ("identity",),
+    ("keys", "revoke"): ("identity",),
 }
 """What the words behind a verb are; "..." repeats the one before."""
-VALUES: Final = {"--context": "context", "--channel": "channel"}
+VALUES: Final = {"--context": "context", "--channel": "channel", "--identity": "identity"}
 """What options are given."""
 FLAGS: Final = frozenset(
     {
@@ -90,6 +93,8 @@ def candidates(words: Sequence[str]) -> list[str]:
     match kind:
         case "context":
             found: Iterable[str] = read_settings().contexts
+        case "identity":
+            found = identity_names()
         case "bus":
             found = _buses()
         case "group":

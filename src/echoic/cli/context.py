@@ -32,13 +32,14 @@ def add(
     names: str,
     listen: Text = "",
     insecure: Flag = False,
+    identity: Text = "",
     description: Text = "",
     force: Flag = False,
 ) -> None:
     """Give a system a name: where its name server is, and where other hubs reach this machine.
 
     Try:
-        echoic context add lab --names 10.0.0.5:7400 --listen 10.0.0.9:0 --insecure
+        echoic context add lab --names 10.0.0.5:7400 --listen 10.0.0.9:0 --identity alice
         echoic ls --context lab
         echoic context use lab
 
@@ -47,6 +48,7 @@ def add(
         names: Its name server, HOST:PORT.
         listen: Where other hubs reach this one, HOST:PORT.
         insecure: Accept that strangers can read and write there.
+        identity: Who you are there, of `echoic keys issue`.
         description: What it is, for `echoic context ls`.
         force: Replace the context of this name.
     """
@@ -62,7 +64,7 @@ def add(
         raise ChannelExistsError(f"there is a context '{name}' already (echoic context add {name} --force ...)")
     if len(settings.contexts) >= CONTEXTS_MAX:
         raise AddressError(f"{settings_path()} has {CONTEXTS_MAX} contexts, which is the limit")
-    made = ContextSettings(names, listen, insecure, description)
+    made = ContextSettings(names, listen, insecure, description, identity)
     _write(msgspec.structs.replace(settings, contexts={**settings.contexts, name: made}))
     say(f"context '{name}' is at {names} (echoic context use {name})")
 

@@ -24,11 +24,11 @@ from cyclopts import Parameter
 from echoic.cli.declaring import declared_type
 from echoic.cli.echo import SHAPE, Shape
 from echoic.cli.group_stamps import StampedRenderer, stamped
-from echoic.cli.meeting import Meeting, check_open
+from echoic.cli.meeting import Meeting, check_open, identity_named
 from echoic.cli.screen import say
 from echoic.cli.teller import tell_warnings
 from echoic.cli.typed_lines import event_of_line, typed_lines
-from echoic.cli.where import ContextName, Flag, Where, names_address
+from echoic.cli.where import ContextName, Flag, IdentityName, Where, surroundings
 from echoic.errors import EchoicError, LocalError
 from echoic.formats import Format
 from echoic.groups.engine import View
@@ -96,6 +96,8 @@ class Membership:
         bool,
         Parameter(help="Accept that strangers can read and write, on addresses other machines reach.", negative=()),
     ] = False
+
+    identity: IdentityName = None
 
     def peers(self) -> dict[str, str]:
         """Return the addresses of all members, by name.
@@ -205,14 +207,16 @@ def _hub(membership: Membership) -> Iterator[Hub]:
     own = membership.peers()[membership.me]
     listen = membership.listen or own or "127.0.0.1:0"
     insecure = membership.insecure
-    host = check_open(listen, insecure=insecure)
+    found = surroundings(Where(names=membership.names, context=membership.context, identity=membership.identity))
+    identity = identity_named(found.identity)
+    host = check_open(listen, insecure=insecure, identity=identity)
     reached = parse_address(own)[0] if own else host
     tell_warnings()
-    server = names_address(Where(names=membership.names, context=membership.context))
     advertise = reached if reached != host else ""
+    name = f"echoic group {membership.me}"
     with (
-        Meeting(server),
-        Hub(listen, names=server, name=f"echoic group {membership.me}", advertise=advertise, insecure=insecure) as hub,
+        Meeting(found.names, identity),
+        Hub(listen, names=found.names, name=name, advertise=advertise, insecure=insecure, identity=identity) as hub,
     ):
         yield hub
 

@@ -1,9 +1,11 @@
-"""`echoic keys`: whose code runs where.
+"""`echoic keys new, show, trust, distrust, list`: whose code runs where.
 
 A modulator is signed by whoever ships it, and runs in the sources of whoever has listed that key. So there are two
-sides, and each has its verbs: `new` and `show` for authors, `trust` and `distrust` for operators; `list` shows both.
+sides, and each has its verbs: `new` and `show` for authors, `trust` and `distrust` for operators; `list` shows both,
+and what `echoic.cli.authority` has issued.
 """
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +15,8 @@ from echoic.cli.screen import json_text, say
 from echoic.cli.tables import print_table
 from echoic.cli.where import AsJson, Flag
 from echoic.errors import LocalError
-from echoic.trust import SigningKey, TrustedKey, home, key_path, read_trust, trust_path, write_trust
+from echoic.trust import SigningKey, TrustedKey, authority_folder, home, key_path, read_trust, trust_path, write_trust
+from echoic.trust.ledger import Issued
 
 __all__ = ["distrust", "list_keys", "new", "show", "trust"]
 
@@ -58,10 +61,11 @@ def show(*, name: KeyName = "default", as_json: AsJson = False) -> None:
 
 
 def list_keys(*, as_json: AsJson = False) -> None:
-    """List the keys of yours, and those whose modulators run here.
+    """List the keys of yours, those whose modulators run here, and what your authority has issued.
 
     Your own sign what you ship. Of the others, `process` means that their modulators run inside your hubs and may do
-    what these may, `sandbox` that they run in a confined process beside them.
+    what these may, `sandbox` that they run in a confined process beside them. Certificates and tokens
+    have a number or id, by which they can be revoked, and the date on which they expire.
 
     Try:
         echoic keys list
@@ -72,12 +76,18 @@ def list_keys(*, as_json: AsJson = False) -> None:
     """
     rows = [(name, "own", key.public) for name, key in _own_keys()]
     rows += [(key.name, "sandbox" if key.sandbox else "process", key.public) for key in read_trust()]
+    issued = _issued()
     if as_json:
-        print(json_text([{"name": name, "use": use, "key": public} for name, use, public in rows]))
+        listed = [{"name": name, "use": use, "key": public} for name, use, public in rows]
+        print(json_text(listed + [_as_object(each) for each in issued]))
     else:
-        print_table(["NAME", "USE", "KEY"], rows)
-    if not rows:
-        say(f"no keys in {home()}: `echoic keys new` makes one, `echoic keys trust` lists somebody's")
+        told = [(each.name, f"{'revoked ' if each.revoked else ''}{each.kind}", _as_line(each)) for each in issued]
+        print_table(["NAME", "USE", "KEY"], rows + told)
+    if not rows and not issued:
+        say(
+            f"no keys in {home()}: `echoic keys init` makes an authority for certificates, `echoic keys new` a key "
+            "that signs modulators, `echoic keys trust` lists somebody's"
+        )
 
 
 def trust(public: str, /, *, name: str = "", sandbox: Flag = False) -> None:
@@ -126,6 +136,30 @@ def distrust(key: str, /) -> None:
         raise LocalError(f"no key and no name `{key}` is listed in {trust_path()}; `echoic keys list` shows them")
     write_trust(kept)
     say(f"{key} is not listed any more - in {trust_path()}")
+
+
+def _issued() -> tuple[Issued, ...]:
+    """Return what the authority of this machine has issued; nothing where there is none."""
+    if not authority_folder().joinpath("authority.key").exists():
+        return ()
+    from echoic.trust.authority import Authority
+
+    try:
+        return Authority.load().issued()
+    except LocalError as error:
+        say(f"not listed: {error}")
+        return ()
+
+
+def _as_object(issued: Issued) -> dict[str, object]:
+    use = f"{'revoked ' if issued.revoked else ''}{issued.kind}"
+    kind = "hosts" if issued.kind == "certificate" else "channels"
+    return {"name": issued.name, "use": use, "id": issued.id, kind: list(issued.scope), "expires": issued.expires}
+
+
+def _as_line(issued: Issued) -> str:
+    until = time.strftime("%Y-%m-%d", time.localtime(issued.expires))
+    return f"{issued.id}  {','.join(issued.scope)}  until {until}"
 
 
 def _own_keys() -> list[tuple[str, SigningKey]]:

@@ -2,9 +2,11 @@
 
 People type it all day, so it is answered within a quarter of a second: it makes no hub, and what a hub needs is not
 imported (`echoic.cli.asking`). It only looks: a name server that does not run is not started, since it would know
-nothing.
+nothing. Whoever has an identity waits for a hub, which speaks TLS.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import compress
 from typing import Annotated, Final, TypeAlias
 
@@ -22,6 +24,8 @@ UNTYPED: Final = "(untyped)"
 SILENT: Final = "unreachable"
 SILENT_CELLS: Final = (SILENT, "", "", "")
 
+Browse: TypeAlias = Callable[[Iterable[str]], Mapping[str, list[Entry]]]
+"""Returns which channels hubs manage, by their addresses."""
 Found: TypeAlias = list[tuple[Entry, Entry | None]]
 """What the name server knows, each with what its manager says; None when it says nothing."""
 
@@ -50,7 +54,8 @@ def ls(
         where: Where the name server is.
     """
     names = names_quickly(where)
-    found = _survey(names, unnamed=everything)
+    with _asked_by(where) as browse:
+        found = _survey(names, browse, unnamed=everything)
     if as_json:
         print(
             json_text([{**msgspec.to_builtins(detail or entry), "reachable": bool(detail)} for entry, detail in found])
@@ -87,7 +92,8 @@ def list_names(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
         as_json: Print a list of objects as JSON.
         where: Where the name server is.
     """
-    known = ask_names(names_quickly(where))
+    with _asked_by(where) as browse:
+        known = _named(names_quickly(where), browse)
     if as_json:
         print(json_text([{"name": entry.name, "id": entry.id} for entry in known]))
     else:
@@ -105,18 +111,52 @@ def names_quickly(where: Where) -> str:
     return names if is_address(names) else names_address(where)
 
 
-def _survey(names: str, *, unnamed: bool = False) -> Found:
+@contextmanager
+def _asked_by(where: Where) -> Iterator[Browse]:
+    """Give what asks hubs which channels they manage: a bare socket, or a hub for whoever has an identity.
+
+    Raises:
+        AddressError: What was set is not an address.
+        InsecureError: There is no such identity.
+    """
+    if not chosen(where).identity:
+        yield browse_all
+        return
+    from echoic.cli.meeting import visit
+    from echoic.monitor import ask_all
+
+    with visit(where, "ls") as hub:
+
+        def browse(addresses: Iterable[str]) -> Mapping[str, list[Entry]]:
+            answers = ask_all(addresses, hub.channels)
+            return {at: msgspec.convert(each, list[Entry], from_attributes=True) for at, each in answers.items()}
+
+        yield browse
+
+
+def _named(names: str, browse: Browse) -> list[Entry]:
+    """Return what a name server knows.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    answers = browse([names])
+    return answers[names] if names in answers else ask_names(names)  # which says what to do
+
+
+def _survey(names: str, browse: Browse, *, unnamed: bool = False) -> Found:
     """Return all channels that a name server knows, with what their managers say.
 
     Args:
         names: Its address.
+        browse: Asks hubs.
         unnamed: Return also what is derived from these channels and has no name there.
 
     Raises:
         UnreachableError: It does not answer.
     """
-    known = ask_names(names)
-    answers = browse_all(sorted({entry.manager for entry in known}))
+    known = _named(names, browse)
+    answers = browse(sorted({entry.manager for entry in known}))
     details = {entry.id: entry for entries in answers.values() for entry in entries}
     if unnamed:
         named = {entry.id for entry in known}

@@ -18,13 +18,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
+from echoic.cli.settings import did_you_mean
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import Where, names_address, surroundings
+from echoic.cli.where import Where, surroundings
 from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
-from echoic.links import is_loopback, parse_address
+from echoic.links import Identity, is_loopback, parse_address
+from echoic.trust import identity_names
 
-__all__ = ["Meeting", "attend", "check_open", "open_hub", "stay", "visit"]
+__all__ = ["Meeting", "attend", "check_open", "identity_named", "open_hub", "stay", "visit"]
 
 TRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.25
@@ -33,8 +35,9 @@ LOOK_SECONDS: Final = 0.25
 class Meeting:
     """Serves names at an address whenever nobody else does."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, identity: Identity | None = None) -> None:
         self.address: Final = address
+        self._identity = identity
         self._hub: Hub | None = None
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -69,12 +72,28 @@ class Meeting:
             if self._hub is not None or self._closing.is_set() or not _is_free(self.address):
                 return
             try:
-                self._hub = Hub(self.address, name="echoic names")
+                self._hub = Hub(self.address, name="echoic names", identity=self._identity)
             except UnreachableError:
                 return  # somebody was faster
 
 
-def check_open(listen: str, *, insecure: bool) -> str:
+def identity_named(name: str) -> Identity | None:
+    """Return an identity of this machine; None for no name.
+
+    Raises:
+        LocalError: Nobody can be called this.
+        InsecureError: There is none of this name.
+    """
+    if not name:
+        return None
+    known = identity_names()
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise InsecureError(f"there is no identity '{name}'{hint} (echoic keys list; echoic keys issue {name})")
+    return Identity.named(name)
+
+
+def check_open(listen: str, *, insecure: bool, identity: Identity | None = None) -> str:
     """Return the host of an address to listen at, which is not open to strangers by mistake.
 
     Raises:
@@ -82,12 +101,15 @@ def check_open(listen: str, *, insecure: bool) -> str:
         InsecureError: It can be reached from other machines, and nobody said that this is meant.
     """
     host, _ = parse_address(listen)
-    if not insecure and not is_loopback(host):
-        raise InsecureError(f"{listen} can be reached from other machines, in the clear: pass --insecure if meant")
+    if not insecure and identity is None and not is_loopback(host):
+        raise InsecureError(
+            f"{listen} can be reached from other machines, in the clear: "
+            "name an --identity (echoic keys), or pass --insecure if meant"
+        )
     return host
 
 
-def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
+def open_hub(listen: str, names: str, verb: str, *, insecure: bool, identity: str = "") -> Hub:
     """Return a hub for a verb.
 
     Raises:
@@ -95,9 +117,10 @@ def open_hub(listen: str, names: str, verb: str, *, insecure: bool) -> Hub:
         InsecureError: It can be reached from other machines, and nobody said that this is meant.
         UnreachableError: It cannot be listened at.
     """
-    check_open(listen, insecure=insecure)
+    who = identity_named(identity)
+    check_open(listen, insecure=insecure, identity=who)
     tell_warnings()
-    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure)
+    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure, identity=who)
 
 
 @contextmanager
@@ -109,7 +132,7 @@ def visit(where: Where, verb: str) -> Iterator[Hub]:
         InsecureError: Strangers could reach the hub.
     """
     found = surroundings(where)
-    with open_hub(found.listen, found.names, verb, insecure=found.insecure) as hub:
+    with open_hub(found.listen, found.names, verb, insecure=found.insecure, identity=found.identity) as hub:
         yield hub
 
 
@@ -121,7 +144,8 @@ def attend(where: Where, verb: str) -> Iterator[Hub]:
         AddressError: What was set is not an address.
         InsecureError: Strangers could reach the hub.
     """
-    with Meeting(names_address(where)), visit(where, verb) as hub:
+    found = surroundings(where)
+    with Meeting(found.names, identity_named(found.identity)), visit(where, verb) as hub:
         yield hub
 
 

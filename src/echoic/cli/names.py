@@ -2,13 +2,15 @@
 
 from echoic.cli.meeting import open_hub, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.where import AsJson, Flag, Where, names_address
+from echoic.cli.where import AsJson, Flag, IdentityName, Where, surroundings
 from echoic.errors import UnreachableError
 
 __all__ = ["serve"]
 
 
-def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson = False) -> None:
+def serve(
+    *, listen: str | None = None, insecure: Flag = False, identity: IdentityName = None, as_json: AsJson = False
+) -> None:
     """Serve names until Ctrl-C.
 
     Every `pub` and `echo` on this machine serves names itself when nobody does; a server of its own is for systems
@@ -16,16 +18,18 @@ def serve(*, listen: str | None = None, insecure: Flag = False, as_json: AsJson 
 
     Try:
         echoic names serve
-        echoic names serve --listen 0.0.0.0:7400 --insecure
+        echoic names serve --listen 0.0.0.0:7400 --identity lab
 
     Args:
         listen: Where. [default: where other verbs look for it, 127.0.0.1:7400]
         insecure: Accept that strangers can read and write, on addresses other machines reach.
+        identity: Who it is, of `echoic keys issue`; all it says is TLS then.
         as_json: Print the address as JSON.
     """
-    address = names_address(Where(names=listen))
+    found = surroundings(Where(names=listen, identity=identity))
+    address = found.names
     try:
-        hub = open_hub(address, address, "names", insecure=insecure)
+        hub = open_hub(address, address, "names", insecure=insecure, identity=found.identity)
     except UnreachableError as error:
         raise UnreachableError(f"{error}; perhaps names are served there already (echoic ls)") from error
     with hub:

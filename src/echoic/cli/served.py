@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.where import Where
+from echoic.cli.where import IdentityName, Where
 from echoic.errors import LocalError
 
 __all__ = ["SERVED", "Served"]
@@ -39,10 +39,12 @@ class Served:
         str | None, Parameter(help="The context to take it from. [default: $ECHOIC_CONTEXT, `echoic context use`]")
     ] = None
 
+    identity: IdentityName = None
+
     @property
     def where(self) -> Where:
         """Where the name server is, and where the hub of the verb listens."""
-        return Where(self.names, self.hub_listen, self.insecure, self.context)
+        return Where(self.names, self.hub_listen, self.insecure, self.context, self.identity)
 
     @property
     def pair(self) -> tuple[Path, Path] | None:

@@ -13,9 +13,11 @@ $XDG_CONFIG_HOME/echoic.toml, ~/.config/echoic.toml when XDG_CONFIG_HOME is not 
     [contexts.lab]
     names = "10.0.0.5:7400"
     listen = "10.0.0.9:0"
-    insecure = true
+    identity = "alice"
 
-`--listen` and `--insecure` have no variable: an option, else the context that was chosen for the name server.
+`--listen` and `--insecure` have no variable: an option, else the context that was chosen for the name server. Who we
+are is chosen by itself: `--identity NAME`, else that of the context that `--context` names, else $ECHOIC_IDENTITY, else
+that of the context that was chosen otherwise, else `identity = "NAME"` in the file. An empty name means nobody.
 """
 
 import difflib
@@ -37,6 +39,7 @@ __all__ = [
     "Settings",
     "Surroundings",
     "choose",
+    "choose_identity",
     "did_you_mean",
     "read_settings",
     "settings_path",
@@ -53,6 +56,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     listen: str = ""
     insecure: bool = False
     description: str = ""
+    identity: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,17 +64,19 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     names: str = ""
     context: str = ""
+    identity: str = ""
     contexts: dict[str, ContextSettings] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where the name server is, who said so, and where to listen."""
+    """Where the name server is, who said so, where to listen, and as whom."""
 
     names: str
     origin: str
     listen: str = LISTEN_DEFAULT
     insecure: bool = False
+    identity: str = ""
 
 
 DEFAULT: Final = Surroundings(NAMES_DEFAULT, "the default")
@@ -124,6 +130,25 @@ def choose(names: str | None, context: str | None) -> Surroundings:
     return Surroundings(settings.names, str(settings_path())) if settings.names else DEFAULT
 
 
+def choose_identity(identity: str | None, context: str | None, found: Surroundings) -> str:
+    """Return the name of the identity that was chosen; "" if none was.
+
+    Args:
+        identity: The option `--identity`, if it was given.
+        context: The option `--context`, if it was given.
+        found: What else was chosen.
+
+    Raises:
+        AddressError: The file cannot be read.
+    """
+    if identity is not None:
+        return identity
+    if context is not None and found.identity:
+        return found.identity
+    said = os.environ.get("ECHOIC_IDENTITY")
+    return said if said is not None else found.identity or read_settings().identity
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a sentence that says which of the known names may have been meant; "" if none is near."""
     near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
@@ -135,7 +160,9 @@ def _of_context(name: str, origin: str, settings: Settings) -> Surroundings:
         hint = did_you_mean(name, settings.contexts)
         raise ChannelNotFoundError(f"there is no context '{name}' - from {origin}{hint} (echoic context ls)")
     context = settings.contexts[name]
-    return Surroundings(context.names, f"context '{name}'", context.listen or LISTEN_DEFAULT, context.insecure)
+    return Surroundings(
+        context.names, f"context '{name}'", context.listen or LISTEN_DEFAULT, context.insecure, context.identity
+    )
 
 
 def _plainly(complaint: str) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.meeting import attend, open_hub, stay
+from echoic.cli.meeting import attend, identity_named, open_hub, stay
 from echoic.cli.screen import json_text, say
 from echoic.cli.served import SERVED, Served
-from echoic.cli.where import AsJson, Flag, surroundings
+from echoic.cli.where import AsJson, Flag, chosen, surroundings
 from echoic.hub import Hub
-from echoic.links import Identity
+from echoic.links import Identity, is_loopback, parse_address
 
 __all__ = ["viewer"]
 
@@ -22,7 +22,6 @@ LISTEN: Final = "127.0.0.1:8470"
 def viewer(
     *,
     listen: str = LISTEN,
-    identity: Annotated[str, Parameter(show_default=False)] = "",
     token_file: Annotated[Path | None, Parameter(show_default=False)] = None,
     demo: Flag = False,
     open_browser: Annotated[bool, Parameter(name="--open", negative="--no-browser", show_default=False)] = False,
@@ -34,6 +33,9 @@ def viewer(
     The address that is printed has a token in it: who has the address may look, and may change parameters. The page is
     a sink like any other. It derives at the sources what it draws, and says how many bytes never left them.
 
+    Where other machines reach it, it speaks TLS as its --identity. Tokens of `echoic keys token` open it then, and it
+    shows and does what they grant.
+
     Try:
         echoic viewer --demo --open
         echoic viewer --listen 127.0.0.1:0 --json | jq -r .url
@@ -42,8 +44,6 @@ def viewer(
 
     Args:
         listen: Where browsers reach the page, HOST:PORT; port 0 takes a free one.
-        identity: Speak TLS as this one of `echoic keys issue`. Tokens of `echoic keys token` open the page, which shows
-            and does what they grant.
         token_file: Keep the token in this file, so that the address stays the same when it is started again.
         demo: Have something to look at: an exchange and an atmosphere model, which publish until Ctrl-C.
         open_browser: Open the page in this machine's browser.
@@ -62,7 +62,7 @@ def viewer(
             token=token,
             certificate=certificate,
             key=key,
-            identity=Identity.named(identity) if identity else None,
+            identity=_page_identity(listen, served),
             insecure=served.insecure,
             on_browser=_Counter().count,
         ) as page,
@@ -79,6 +79,13 @@ def viewer(
             stay()
         except KeyboardInterrupt:
             say("the page is closed")
+
+
+def _page_identity(listen: str, served: Served) -> Identity | None:
+    """Return as whom the page is served: on this machine as nobody, where the address that is printed is enough."""
+    if served.pair is not None or is_loopback(parse_address(listen)[0]):
+        return None
+    return identity_named(chosen(served.where).identity)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from echoic.cli.settings import NAMES_DEFAULT, Surroundings, choose
+from echoic.cli.settings import NAMES_DEFAULT, Surroundings, choose, choose_identity
 from echoic.errors import AddressError
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "AsJson",
     "ContextName",
     "Flag",
+    "IdentityName",
     "Text",
     "Where",
     "chosen",
@@ -28,6 +29,14 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative=(), show_d
 
 ContextName: TypeAlias = Annotated[
     str | None, Parameter(help="The context to take these from. [default: $ECHOIC_CONTEXT, `echoic context use`]")
+]
+
+
+IdentityName: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        help="Who this hub is, of `echoic keys issue`; it speaks TLS then. [default: $ECHOIC_IDENTITY, the context's]"
+    ),
 ]
 
 
@@ -52,6 +61,7 @@ class Where:
         ),
     ] = False
     context: ContextName = None
+    identity: IdentityName = None
 
 
 NOWHERE: Final = Where()
@@ -68,7 +78,7 @@ def names_address(where: Where) -> str:
 
 
 def surroundings(where: Where) -> Surroundings:
-    """Return where the name server is and where to listen.
+    """Return where the name server is, where to listen, and as whom.
 
     Raises:
         AddressError: What was set is not an address, or the file cannot be read.
@@ -92,4 +102,9 @@ def chosen(where: Where) -> Surroundings:
         ChannelNotFoundError: There is no such context.
     """
     found = choose(where.names, where.context)
-    return replace(found, listen=where.listen or found.listen, insecure=where.insecure or found.insecure)
+    return replace(
+        found,
+        listen=where.listen or found.listen,
+        insecure=where.insecure or found.insecure,
+        identity=choose_identity(where.identity, where.context, found),
+    )

@@ -1,15 +1,13 @@
 """How connections come to be: made, accepted, and greeted before anything else is said.
 
 Two hubs may dial each other at the same moment; one of the two gives way. A stranger has a few seconds to say who it
-is, and there is room for so many strangers at a time.
+is, and there is room for so many strangers at a time (`links.strangers`).
 """
 
-import contextlib
 import logging
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +18,7 @@ from echoic.groups.messages import decode_introduction
 from echoic.hub.doorkeeping import check_home, check_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
 from echoic.links import Connection, Identity, Listener, dial
+from echoic.links.strangers import Strangers
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
@@ -30,7 +29,6 @@ __all__ = ["Reception"]
 
 SETTLED_NS: Final = 2_000_000_000
 CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
-STRANGERS_MAX: Final = 64
 ACCEPT_MILLISECONDS: Final = 200
 log: Final = logging.getLogger("echoic.hub")
 
@@ -45,7 +43,7 @@ class Reception:
         self._switchboard = switchboard
         self._dialling: list[str] = []
         self._answering: list[str] = []
-        self._strangers: deque[Connection] = deque()
+        self._strangers = Strangers()
         threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
 
     def close(self) -> None:
@@ -69,15 +67,15 @@ class Reception:
             connection = self._listener.accept(ACCEPT_MILLISECONDS)
             if connection is None:
                 continue
-            self._strangers.append(connection)
-            if len(self._strangers) > STRANGERS_MAX:
-                self._strangers.popleft().close()  # too many that have not said who they are: who came last may go on
+            leaving = self._strangers.admit(connection)
+            if leaving is not None:
+                leaving.close()
             greeting = threading.Thread(target=self._welcome, args=(connection,), name="echoic-greet", daemon=True)
             try:
                 greeting.start()
             except RuntimeError as error:  # the system has no more threads, perhaps for a moment
                 log.warning("cannot greet %s: %s", connection.peer, error)
-                self._strangers.remove(connection)
+                self._strangers.leave(connection)
                 connection.close()
 
     def _welcome(self, connection: Connection) -> None:
@@ -94,8 +92,7 @@ class Reception:
             log.info("refused a connection from %s: %s", connection.peer, error)
             connection.close()
         finally:
-            with contextlib.suppress(ValueError):  # it was sent away
-                self._strangers.remove(connection)
+            self._strangers.leave(connection)
 
     def _dial_patiently(self, address: str) -> None:
         """Connect to a hub, which may hang up because it dials this one at the same moment.

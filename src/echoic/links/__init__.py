@@ -9,17 +9,18 @@ from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
 from echoic.links.own_name import own_name
 from echoic.links.ring import SHARED_BYTES_MIN
-from echoic.links.waiting_room import WaitingRoom
+from echoic.links.strangers import STRANGERS_MAX, Strangers
 
 __all__ = [
     "QUIET_SECONDS",
     "SHARED_BYTES_MIN",
+    "STRANGERS_MAX",
     "Connection",
     "Credentials",
     "Identity",
     "Listener",
+    "Strangers",
     "Visitor",
-    "WaitingRoom",
     "check_exposure",
     "dial",
     "format_address",

@@ -60,17 +60,32 @@ class Identity:
     """The list of revoked certificates, signed by the authority; None if nobody is ever revoked."""
 
     @classmethod
-    def named(cls, name: str) -> "Identity":
+    def named(cls, name: str, root: Path | None = None) -> "Identity":
         """Return the identity that `echoic keys issue NAME` has made, or that was copied to this machine.
+
+        Args:
+            name: Whose it is.
+            root: The folder of identities, if not $ECHOIC_HOME or what stands for it.
 
         Raises:
             LocalError: Nobody can be called this.
             InsecureError: There is none of this name, or others than its owner may read its key.
         """
-        path, folder = identity_path(name), authority_folder()
+        path, folder = identity_path(name, root), authority_folder(root)
         if read_private(path) is None:
             raise InsecureError(f"there is no identity `{name}`, expected {path}; `echoic keys issue {name}` makes one")
         return cls(path, path, folder / AUTHORITY, folder / REVOKED)
+
+    @classmethod
+    def of_environment(cls) -> "Identity | None":
+        """Return the identity that $ECHOIC_IDENTITY names; None if it names none.
+
+        Raises:
+            LocalError: Nobody can be called this.
+            InsecureError: There is none of this name, or others than its owner may read its key.
+        """
+        name = os.environ.get("ECHOIC_IDENTITY")
+        return cls.named(name) if name else None
 
     def dialling_context(self) -> ssl.SSLContext:
         """Return how to dial: the listener's certificate must be from the authority, and for the host we dialled.

@@ -2,7 +2,7 @@
 
 Spark runs sources and sinks in Python processes that it reuses: the same process writes part of one batch after the
 other, and one and the same commits them all. A hub takes some milliseconds to start and a link some more to connect, so
-each process keeps its hubs, one for each set of name servers, until it ends.
+each process keeps its hubs, one for each set of name servers, until it ends. Who they are, $ECHOIC_IDENTITY says.
 
 Spark's daemon makes its workers by `fork`. A hub does not survive that (`Hub.forsake`), so a child forgets what its
 parent had, and makes its own.
@@ -14,6 +14,7 @@ from typing import Final
 
 from echoic.errors import PipelineError
 from echoic.hub import Hub
+from echoic.links import Identity
 
 __all__ = ["HUBS_MAX", "worker_hub"]
 
@@ -38,7 +39,7 @@ def worker_hub(names: tuple[str, ...] = ()) -> Hub:
         if hub is None or hub.closed:
             if len(_hubs) >= HUBS_MAX and names not in _hubs:
                 raise PipelineError(f"this process uses {len(_hubs)} sets of name servers, the limit is {HUBS_MAX}")
-            hub = _hubs[names] = Hub(names=names, name="echoic spark")
+            hub = _hubs[names] = Hub(names=names, name="echoic spark", identity=Identity.of_environment())
     return hub
 
 

@@ -1,7 +1,7 @@
 """Doorkeepers: accept connections at an address, and give each stranger a thread and little time.
 
-A stranger has a few seconds to say who it is, and there is room for so many strangers at a time, in all and from one
-address. Each has a thread of its own, which goes on with whoever it turns out to be.
+A stranger has a few seconds to say who it is, and there is room for so many strangers at a time (`Strangers`). Each
+has a thread of its own, which goes on with whoever it turns out to be.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from echoic.errors import EchoicError
-from echoic.links import Connection, Identity, Listener, WaitingRoom
+from echoic.links import Connection, Identity, Listener, Strangers
 from echoic.toolbus.limits import BusLimits
 
 __all__ = ["Doorkeeper"]
@@ -52,7 +52,7 @@ class Doorkeeper:
         self._limits = limits
         self._welcome = welcome
         self._name = name
-        self._strangers = WaitingRoom(limits.strangers_max, limits.strangers_from_one_address_max)
+        self._strangers = Strangers(limits.strangers_max)
         self._closed = False
 
     def start(self) -> None:
@@ -71,7 +71,8 @@ class Doorkeeper:
             connection = self._listener.accept(ACCEPT_MILLISECONDS)
             if connection is None:
                 continue
-            for leaving in self._strangers.enter(connection):
+            leaving = self._strangers.admit(connection)
+            if leaving is not None:
                 leaving.close()
             greeting = threading.Thread(target=self._greet, args=(connection,), name=f"{self._name}-hear", daemon=True)
             try:

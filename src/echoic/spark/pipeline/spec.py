@@ -137,6 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the pipeline's own hub is reached, if that is not only on this machine."""
     insecure: bool = False
     """Accept that strangers can read and write there."""
+    identity: str = ""
+    """Who the pipeline's own hub is, if $ECHOIC_IDENTITY does not say it, which also the workers of Spark follow."""
     checkpoints: str = ""
     """Where checkpoints are, if not in `state`: on a cluster, a place that executors see as well."""
 

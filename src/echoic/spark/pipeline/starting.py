@@ -24,6 +24,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from echoic.errors import EchoicError, PipelineError, UnreachableError
 from echoic.hub import Hub
+from echoic.links import Identity
 from echoic.spark.asides import stderr_aside
 from echoic.spark.explaining import SPARK_ERRORS, reason_of
 from echoic.spark.pipeline.building import FrameFunction, Frames
@@ -120,8 +121,9 @@ class Launch:
             EchoicError: It cannot listen where it should, or the name server of the pipeline does not answer.
         """
         name, listen = f"echoic pipeline {self._spec.name}", self._spec.listen or LISTEN
+        identity = Identity.of_environment() or (Identity.named(self._spec.identity) if self._spec.identity else None)
         if announce and not self._spec.names:
-            hub = Hub(listen, names=announce, name=name, insecure=self._spec.insecure)
+            hub = Hub(listen, names=announce, name=name, insecure=self._spec.insecure, identity=identity)
             try:
                 hub.channels(announce)
             except UnreachableError:
@@ -129,7 +131,9 @@ class Launch:
             else:
                 return self._resources.enter_context(hub)
         names = self._spec.names or ()
-        return self._resources.enter_context(Hub(listen, names=names, name=name, insecure=self._spec.insecure))
+        return self._resources.enter_context(
+            Hub(listen, names=names, name=name, insecure=self._spec.insecure, identity=identity)
+        )
 
     def session(self, spark: SparkSession | None, master: str) -> SparkSession:
         """Return the session to run in: the given one, the one that is there, or one made for this run.
