@@ -1,10 +1,12 @@
 """Metrics as Prometheus gets them: over HTTP, in its text format, read by its own parser."""
 
+import socket
 import ssl
 import threading
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 from wsgiref.util import setup_testing_defaults
 
 import pytest
@@ -22,6 +24,7 @@ from echoic.interop.metrics import (
     serve_metrics,
     start_metrics,
 )
+from echoic.links import parse_address
 from tests.conftest import StartHub
 from tests.links.certificates import Authority
 from tests.system.processes import wait_until
@@ -216,3 +219,15 @@ def test_metrics_are_served_by_tls(start_hub: StartHub, tmp_path: Path) -> None:
         start_metrics(start_hub(), "127.0.0.1:0", certificate=(tmp_path / "none.pem", identity.key))
     with pytest.raises(InsecureError, match="cannot use certificate"):
         start_metrics(start_hub(), "127.0.0.1:0", certificate=(authority.path, identity.key))
+
+
+def test_a_stranger_who_says_nothing_keeps_nobody_from_being_served(tmp_path: Path, start_hub: StartHub) -> None:
+    issued = Authority(tmp_path).issue("metrics")
+    hub = start_hub()
+    with start_metrics(hub, "127.0.0.1:0", certificate=(issued.certificate, issued.key)) as metrics:
+        address = parse_address(urlsplit(metrics.url).netloc)
+        with socket.create_connection(address), socket.create_connection(address) as slow:
+            slow.sendall(b"\x16\x03\x01")
+            context = ssl.create_default_context(cafile=str(issued.authority))
+            with urllib.request.urlopen(metrics.url, context=context, timeout=10) as response:
+                assert b"echoic_hub_up" in response.read()

@@ -18,6 +18,8 @@ from typing import TypeVar
 
 import pytest
 
+from echoic.testing.trials import forbidden_code
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("src", "tests", "benchmarks", "examples")
 
@@ -28,14 +30,8 @@ SIGNALS = frozenset({"ValueNeeded"})  # raised between the cores, and never seen
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
 UNSAFE_MODULES = {"pickle", "marshal", "cloudpickle", "dill", "shelve"}
 
-# Who may run a text, and whose text that is.
-EXECUTING = {
-    "src/echoic/eager/loading.py": "somebody else's, once its signer was found in the operator's list",
-    "src/echoic/ecode/generated_python/kernel.py": "our own, made of a checked program",
-    "src/echoic/testing/bench/derive/compilers.py": "our own, written beside it",
-    "src/echoic/wire/decode.py": "our own, made of words of ours and of numbers",
-    "src/echoic/wire/encode.py": "our own, made of words of ours and of numbers",
-}
+# Who may run a text; the trial of pickles says whose text that is.
+EXECUTING = {f"src/echoic/{path}" for path in forbidden_code.EXECUTING}
 
 # The folders in which a developer's machine keeps a checkout, when they start an absolute path.
 MACHINE_PATH = re.compile(r"(?<![\w.)}*>-])/(?:work|farm|root|home/\w+|Users/\w+)/")

@@ -182,7 +182,7 @@ def test_versions_are_negotiated() -> None:
         Message(MessageKind.HELLO, 0, ("calc",)),
         Message(MessageKind.HELLO, 0, (Term("echoic-tool", 1, 1), "", -1, "", TermList(), UNDEFINED)),
         Message(MessageKind.HELLO, 0, (Term("echoic-tool", 1, 1), "n" * 1000, -1, "", TermList(), UNDEFINED)),
-        Message(MessageKind.HELLO, 0, (Term("echoic-tool", 1, 1), "n", -1, "t" * 1000, TermList(), UNDEFINED)),
+        Message(MessageKind.HELLO, 0, (Term("echoic-tool", 1, 1), "n", -1, "t" * 10_000, TermList(), UNDEFINED)),
         Message(MessageKind.HELLO, 0, (Term("echoic-tool", 1, 1), "n", "1", "", TermList(), UNDEFINED)),
     ],
 )

@@ -25,17 +25,19 @@ from cyclopts import Parameter
 
 from echoic.cli.bus_scripts import FAILED, PLAIN, Preparation, say_error, say_findings
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
+from echoic.cli.meeting import attend, check_open, identity_named
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
 from echoic.cli.where import ContextName, Flag, IdentityName, Where, chosen
-from echoic.errors import ClosedError, InsecureError, LocalError
+from echoic.errors import ClosedError, LocalError
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
 from echoic.toolbus.desk import ConsoleDesk, check_name
 from echoic.toolbus.history import StepHistory
 from echoic.toolbus.keyboard import read_standard_input
 from echoic.toolbus.state import LISTED_MAX, held_up, references_of, state_of, waiting_lines
+from echoic.trust import Issuers
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -138,6 +140,7 @@ def run(
         echoic bus run calc.tb --trace calc.trace && echoic bus trace calc.trace
         echoic bus run calc.tb --channel     and elsewhere: echoic echo bus.calc
         echoic bus run report.tb --threshold 1MB --lease 30     and elsewhere: echoic bus refs
+        echoic bus run calc.tb --listen 0.0.0.0:7450 --identity lab
 
     Args:
         script: The file of the script.
@@ -200,7 +203,8 @@ class Run:
         Raises:
             EchoicError: It cannot be made.
         """
-        manner = self._manner
+        manner, identity = self._manner, self._identity()
+        check_open(manner.listen, insecure=manner.insecure, identity=identity)
         clock: Clock = VirtualClock() if manner.virtual_time else RealClock()
         now_ns = clock.now_ns()
         options = BusOptions(
@@ -208,8 +212,9 @@ class Run:
             seed=manner.seed,
             clock="virtual" if manner.virtual_time and self.on_channels else clock,
             listen=manner.listen,
+            identity=identity,
+            issuers=Issuers() if identity is not None else None,
             insecure=manner.insecure,
-            identity=self._identity(),
             output=show_text,
             read_line=self._read_line,
             traced=manner.trace is not None or manner.channel,
@@ -218,13 +223,7 @@ class Run:
             threshold_bytes=threshold_of(manner.threshold),
             lease_seconds=nanoseconds_of(manner.lease) / NANOSECONDS,
         )
-        try:
-            bus = stack.enter_context(Bus(self.script, options))
-        except InsecureError:
-            raise InsecureError(
-                f"{manner.listen} can be reached from other machines, in the clear: "
-                "name an --identity (echoic keys), or pass --insecure if meant"
-            ) from None
+        bus = stack.enter_context(Bus(self.script, options))
         if manner.trace is not None:
             head = TraceHead(
                 trace=1, script=str(self.path), seed=bus.seed, began=self._started, virtual=manner.virtual_time
@@ -304,8 +303,6 @@ class Run:
 
     @contextlib.contextmanager
     def _hub(self) -> Iterator["Hub"]:
-        from echoic.cli.meeting import attend
-
         with attend(self._where, "bus") as hub:
             yield hub
 
@@ -314,8 +311,6 @@ class Run:
         return Where(names=self._manner.names, context=self._manner.context, identity=self._manner.identity)
 
     def _identity(self) -> "Identity | None":
-        from echoic.cli.meeting import identity_named
-
         return identity_named(chosen(self._where).identity)
 
 

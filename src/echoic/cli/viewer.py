@@ -7,11 +7,12 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.meeting import attend, open_hub, stay
+from echoic.cli.meeting import attend, identity_named, open_hub, stay
 from echoic.cli.screen import json_text, say
 from echoic.cli.served import SERVED, Served
-from echoic.cli.where import AsJson, Flag, surroundings
+from echoic.cli.where import AsJson, Flag, chosen, surroundings
 from echoic.hub import Hub
+from echoic.links import Identity, is_loopback, parse_address
 
 __all__ = ["viewer"]
 
@@ -32,9 +33,13 @@ def viewer(
     The address that is printed has a token in it: who has the address may look, and may change parameters. The page is
     a sink like any other. It derives at the sources what it draws, and says how many bytes never left them.
 
+    Where other machines reach it, it speaks TLS as its --identity. Tokens of `echoic keys token` open it then, and it
+    shows and does what they grant.
+
     Try:
         echoic viewer --demo --open
         echoic viewer --listen 127.0.0.1:0 --json | jq -r .url
+        echoic viewer --listen 0.0.0.0:8470 --identity lab
         echoic viewer --listen 0.0.0.0:8470 --certificate host.pem --key host.key --token-file viewer.token
 
     Args:
@@ -57,12 +62,15 @@ def viewer(
             token=token,
             certificate=certificate,
             key=key,
+            identity=_page_identity(listen, served),
             insecure=served.insecure,
             on_browser=_Counter().count,
         ) as page,
     ):
         print(json_text({"url": page.url, "names": hub.names[0]}) if as_json else page.url, flush=True)
         say(f"showing the channels of {hub.names[0]}, Ctrl-C ends")
+        if not page.token:
+            say("who has a token of `echoic keys token` opens the address with /?token=... behind it")
         if demo:
             say("try: open `wind` and zoom in; open `one_symbol` and move its slider")
         if open_browser:
@@ -71,6 +79,13 @@ def viewer(
             stay()
         except KeyboardInterrupt:
             say("the page is closed")
+
+
+def _page_identity(listen: str, served: Served) -> Identity | None:
+    """Return as whom the page is served: on this machine as nobody, where the address that is printed is enough."""
+    if served.pair is not None or is_loopback(parse_address(listen)[0]):
+        return None
+    return identity_named(chosen(served.where).identity)
 
 
 @contextmanager

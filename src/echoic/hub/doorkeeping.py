@@ -1,4 +1,4 @@
-"""The doors of a hub: where it may listen, by which rules it goes, and whether a peer may be who it says it is.
+"""The doors of a hub: by which rules it goes, and whether a peer may be who it says it is.
 
 A certificate proves a name and the hosts at which its owner may be dialled. A hub says in its hello where it stands,
 and much is decided by that: who may take leave of a channel, whose word about a channel is its manager's. So with
@@ -11,29 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from echoic.channels import Admission
-from echoic.errors import DeniedError, InsecureError
-from echoic.links import Connection, Identity, is_loopback, own_name, parse_address
+from echoic.errors import DeniedError
+from echoic.links import Connection, Identity, own_name, parse_address
 from echoic.rights import ANONYMOUS, Right, Rights
 from echoic.trust import load_rights
 from echoic.wire import Hello
 
-__all__ = ["admission_by", "check_home", "check_listening", "check_member", "checked_addresses", "who_of"]
+__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "who_of"]
 
 MEMBER_RIGHTS: Final[tuple[Right, ...]] = ("publish", "subscribe")
-
-
-def check_listening(listen: str, identity: Identity | None, *, insecure: bool) -> None:
-    """Refuse to listen to other machines in the clear, unless that is meant.
-
-    Raises:
-        AddressError: `listen` is not an address.
-        InsecureError: It can be reached from other machines, without TLS.
-    """
-    host, _ = parse_address(listen)
-    if not is_loopback(host) and identity is None and not insecure:
-        raise InsecureError(
-            f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
-        )
 
 
 def checked_addresses(addresses: Iterable[str]) -> tuple[str, ...]:

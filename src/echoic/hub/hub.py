@@ -41,7 +41,7 @@ from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
 from echoic.hub.derived import Terms, modulate_step
-from echoic.hub.doorkeeping import admission_by, check_listening, checked_addresses
+from echoic.hub.doorkeeping import admission_by, checked_addresses
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher
 from echoic.hub.group import Group
@@ -59,7 +59,7 @@ from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
 from echoic.hub.vigil import keep_vigil
-from echoic.links import Identity
+from echoic.links import Identity, check_exposure
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
@@ -131,7 +131,7 @@ class Hub:
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
         """
-        check_listening(listen, identity, insecure=insecure)
+        check_exposure(listen, secure=identity is not None, insecure=insecure)
         storage = LargeStorage(store, event_bytes_max)
         settle_allocator()
         if switch_interval is not None:

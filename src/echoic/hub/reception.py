@@ -1,7 +1,7 @@
 """How connections come to be: made, accepted, and greeted before anything else is said.
 
 Two hubs may dial each other at the same moment; one of the two gives way. A stranger has a few seconds to say who it
-is, and there is room for so many strangers at a time (`hub.strangers`).
+is, and there is room for so many strangers at a time (`links.strangers`).
 """
 
 import logging
@@ -17,8 +17,8 @@ from echoic.errors import DeniedError, EchoicError, MalformedFrameError, Protoco
 from echoic.groups.messages import decode_introduction
 from echoic.hub.doorkeeping import check_home, check_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
-from echoic.hub.strangers import Strangers
 from echoic.links import Connection, Identity, Listener, dial
+from echoic.links.strangers import Strangers
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello, encode_frame, encode_hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 

@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from echoic.errors import InsecureError
-from echoic.links import is_loopback, parse_address, serving_context
+from echoic.links import check_exposure, serving_context
 
 __all__ = ["Certificate", "Exposure", "exposed"]
 
@@ -35,12 +34,9 @@ def exposed(listen: str, certificate: Certificate | None, *, insecure: bool) -> 
         InsecureError: It can be reached from other machines, without TLS, and nobody said that this is meant; or the
             certificate cannot be used.
     """
-    host, port = parse_address(listen)
-    if not insecure and certificate is None and not is_loopback(host):
-        raise InsecureError(
-            f"{listen} can be reached from other machines, in the clear: pass a certificate and its key, or say "
-            f"insecure if that is meant"
-        )
+    host, port = check_exposure(
+        listen, secure=certificate is not None, insecure=insecure, remedy="certificate=... and its key"
+    )
     if certificate is not None:
         serving_context(*certificate)  # refused before anything listens
     return Exposure(host, port, certificate)

@@ -17,15 +17,20 @@ part in any channel the name server knows. Both give the same series, so that a 
 Names come from other processes, and everybody may derive channels: prometheus-client escapes the values of labels, and
 at most `SERIES_MAX` channels and derivations are told, the first by name; `echoic_series_left_out` says how many are
 not. Scrapes within `KEPT_SECONDS` share one look, so that many of them cost hubs no more than one.
+
+What serves is the HTTP server of replicated services, and not prometheus-client's own, which has a thread for whoever
+connects, waits for ever, and shakes hands by TLS in the thread that accepts: one stranger who says nothing would be the
+last one that is served.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Self, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app, start_http_server
+from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -33,7 +38,9 @@ from echoic.channels import ChannelCounts, DerivationCounts
 from echoic.errors import AddressError, UnreachableError
 from echoic.hub import Hub
 from echoic.interop.exposure import Certificate, exposed
+from echoic.links import is_loopback, parse_address, serving_context
 from echoic.monitor import ask_all, browse, manager_of
+from echoic.replicas.http_server import Answer, HttpServer, Request
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -57,6 +64,7 @@ Counts = TypeVar("Counts", ChannelCounts, DerivationCounts)
 LISTEN_DEFAULT: Final = "127.0.0.1:9464"
 SERIES_MAX: Final = 5000
 KEPT_SECONDS: Final = 1.0
+CONNECTIONS_MAX: Final = 64
 
 CHANNEL_LABELS: Final = ("hub", "channel", "manager")
 CHANNEL_COUNTERS: Final = {
@@ -155,20 +163,39 @@ class MetricsServer:
             UnreachableError: It cannot be listened at.
         """
         place = exposed(listen, certificate, insecure=insecure)
-        chain, key = (str(path) for path in certificate) if certificate else (None, None)
-        try:
-            self._server, self._thread = start_http_server(
-                place.port, place.host, _registry(collector), certfile=chain, keyfile=key
-            )
-        except OSError as error:
-            raise UnreachableError(f"cannot listen at {listen}: {error.strerror or error}") from error
-        self.url: Final = f"{place.url('http', self._server.server_port)}/metrics"
+        self._app = make_wsgi_app(_registry(collector))
+        self._server = HttpServer(
+            listen,
+            self._respond,
+            context=serving_context(*certificate) if certificate is not None else None,
+            insecure=insecure,
+            any_host=not is_loopback(place.host),
+            connections_max=CONNECTIONS_MAX,
+        )
+        self.url: Final = f"{place.url('http', parse_address(self._server.address)[1])}/metrics"
 
     def close(self) -> None:
         """Serve no more."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
+
+    def _respond(self, request: Request) -> Answer:
+        """Answer a scrape as prometheus-client would."""
+        told: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def begin(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[[bytes], object]:
+            told.append((status, headers))
+            return lambda _: None
+
+        names = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in request.headers.items()}
+        environment = {
+            **names,
+            "REQUEST_METHOD": request.method,
+            "PATH_INFO": request.path,
+            "QUERY_STRING": urlencode(request.query),
+        }
+        body = b"".join(self._app(environment, begin))
+        status, headers = told[0]
+        return Answer(int(status.split()[0]), body, dict(headers))
 
     def __enter__(self) -> Self:
         return self

@@ -4,18 +4,24 @@ from echoic.links.address import format_address, is_loopback, parse_address, uni
 from echoic.links.connection import QUIET_SECONDS, Connection
 from echoic.links.credentials import Credentials
 from echoic.links.dialling import dial
-from echoic.links.identity import Identity, serving_context
+from echoic.links.exposure import check_exposure
+from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
 from echoic.links.own_name import own_name
 from echoic.links.ring import SHARED_BYTES_MIN
+from echoic.links.strangers import STRANGERS_MAX, Strangers
 
 __all__ = [
     "QUIET_SECONDS",
     "SHARED_BYTES_MIN",
+    "STRANGERS_MAX",
     "Connection",
     "Credentials",
     "Identity",
     "Listener",
+    "Strangers",
+    "Visitor",
+    "check_exposure",
     "dial",
     "format_address",
     "is_loopback",

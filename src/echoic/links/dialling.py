@@ -20,7 +20,7 @@ from typing import Final
 from echoic.errors import UnreachableError
 from echoic.links.address import format_address, has_unix_socket, is_loopback, parse_address, unix_path
 from echoic.links.connection import Connection
-from echoic.links.identity import Identity
+from echoic.links.identity import Identity, Visitor
 from echoic.links.listener import find_listener
 from echoic.links.sockets import SocketConnection, tune_tcp
 from echoic.links.tls import TlsConnection
@@ -32,13 +32,13 @@ DIAL_SECONDS: Final = 3.0
 
 
 def dial(
-    address: str, identity: Identity | None = None, *, timeout: float = DIAL_SECONDS, polled: bool = False
+    address: str, identity: Identity | Visitor | None = None, *, timeout: float = DIAL_SECONDS, polled: bool = False
 ) -> Connection:
     """Connect to the hub at an address.
 
     Args:
         address: Where it listens.
-        identity: Who we are; the connection is then TLS.
+        identity: Who we are, or whose authority we believe; the connection is then TLS.
         polled: Have a connection whose file descriptor tells when `receive` returns something, so not one in memory.
         timeout: How many seconds to wait for each of the addresses that a host name stands for, and for a handshake.
 

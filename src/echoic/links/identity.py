@@ -12,10 +12,16 @@ nobody knows what it was replaced for.
 A certificate and its key may be two files or one. One can be replaced in one step; two cannot, and are read again if
 they did not belong together and have changed since.
 
-Browsers and tools that are no hubs have no certificate to show. They are served by `serving_context`, and prove who
-they are by other means, if at all.
+Browsers and tools that are no hubs may have no certificate to show. They prove who they are by other means, by a token:
+
+    listening    the dialler must show a certificate                                    hubs, transfers between tools
+    receiving    it may show one, and who shows none is heard, and must prove itself    a bus, for its tools
+    serving      none is asked for                                                      the page, metrics
+
+A `Visitor` is the other side of that: it has no certificate, and knows the authority by which it checks whom it dials.
 """
 
+import enum
 import os
 import ssl
 from dataclasses import dataclass
@@ -26,11 +32,20 @@ from echoic.errors import InsecureError
 from echoic.trust import authority_folder, identity_path, read_private
 from echoic.trust.folder import AUTHORITY, REVOKED
 
-__all__ = ["Identity", "serving_context"]
+__all__ = ["Identity", "Visitor", "serving_context"]
 
 TRIES: Final = 5
 KEPT_MAX: Final = 64
 Fingerprint = tuple[tuple[int, int, int, int], ...]
+
+
+class Role(enum.Enum):
+    """Which side of a connection one is, and what one wants of the other."""
+
+    DIALLING = ssl.CERT_REQUIRED, False
+    LISTENING = ssl.CERT_REQUIRED, True
+    RECEIVING = ssl.CERT_OPTIONAL, True
+    SERVING = ssl.CERT_NONE, True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +93,7 @@ class Identity:
         Raises:
             InsecureError: One of the files is missing, or is not what it should be.
         """
-        return _context(self, ssl.PROTOCOL_TLS_CLIENT)
+        return _context(self, Role.DIALLING)
 
     def listening_context(self) -> ssl.SSLContext:
         """Return how to listen: the dialler must have a certificate from the authority.
@@ -86,13 +101,61 @@ class Identity:
         Raises:
             InsecureError: One of the files is missing, or is not what it should be.
         """
-        return _context(self, ssl.PROTOCOL_TLS_SERVER)
+        return _context(self, Role.LISTENING)
+
+    def receiving_context(self) -> ssl.SSLContext:
+        """Return how to listen for those too who show no certificate; one that is shown must be from the authority.
+
+        Raises:
+            InsecureError: One of the files is missing, or is not what it should be.
+        """
+        return _context(self, Role.RECEIVING)
+
+    def serving_context(self) -> ssl.SSLContext:
+        """Return how to serve browsers, which are asked for none; a renewed certificate of ours is shown from then on.
+
+        Raises:
+            InsecureError: One of the files is missing, or is not what it should be.
+        """
+        context = _context(self, Role.SERVING)
+        context.sni_callback = self._renew
+        return context
+
+    def _renew(self, made: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
+        """Have a connection that begins use the files as they are at this moment."""
+        try:
+            made.context = self.serving_context()
+        except InsecureError:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        return None
 
 
-_contexts: Final[dict[tuple[Identity, int], tuple[Fingerprint, ssl.SSLContext]]] = {}
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody without a certificate, who knows the authority of those it dials, and proves itself by a token."""
+
+    authority: Path
+    revoked: Path | None = None
+
+    @classmethod
+    def of_authority(cls) -> "Visitor":
+        """Return one that believes the authority whose files are on this machine."""
+        folder = authority_folder()
+        return cls(folder / AUTHORITY, folder / REVOKED)
+
+    def dialling_context(self) -> ssl.SSLContext:
+        """Return how to dial: the listener's certificate must be from the authority, and for the host we dialled.
+
+        Raises:
+            InsecureError: One of the files is missing, or is not what it should be.
+        """
+        return _context(self, Role.DIALLING)
 
 
-def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
+_contexts: Final[dict[tuple[Identity | Visitor, Role], tuple[Fingerprint, ssl.SSLContext]]] = {}
+
+
+def _context(identity: Identity | Visitor, role: Role) -> ssl.SSLContext:
     """Return the context of an identity, made anew if one of its files is another than the last time.
 
     Two threads may make one at the same moment, and either will do.
@@ -102,53 +165,60 @@ def _context(identity: Identity, protocol: int) -> ssl.SSLContext:
     """
     for tries in range(1, TRIES + 1):
         before = _fingerprint(identity)
-        known = _contexts.get((identity, protocol))
+        known = _contexts.get((identity, role))
         if known is not None and known[0] == before:
             return known[1]
         try:
-            context = _make(identity, protocol)
+            context = _make(identity, role)
         except InsecureError:
             if tries == TRIES or _fingerprint(identity) == before:
                 raise
             continue  # replaced while it was read
         if len(_contexts) >= KEPT_MAX:
             _contexts.clear()
-        _contexts[identity, protocol] = before, context
+        _contexts[identity, role] = before, context
         return context
     raise AssertionError("the last try returns or raises")
 
 
-def _fingerprint(identity: Identity) -> Fingerprint:
+def _fingerprint(identity: Identity | Visitor) -> Fingerprint:
     """Return what changes when a file of an identity does.
 
     Raises:
         InsecureError: One of the files is missing.
     """
-    files = (identity.certificate, identity.key, identity.authority, identity.revoked)
+    own = (identity.certificate, identity.key) if isinstance(identity, Identity) else ()
+    files = (*own, identity.authority, identity.revoked)
     try:
         found = [os.stat(file) for file in files if file is not None]  # noqa: PTH116 - a third of the time
     except OSError as error:
-        raise InsecureError(f"cannot use certificate {identity.certificate} and what belongs to it: {error}") from error
+        raise InsecureError(f"cannot use {_told(identity)}: {error}") from error
     return tuple((each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
 
 
-def _make(identity: Identity, protocol: int) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
+def _make(identity: Identity | Visitor, role: Role) -> ssl.SSLContext:
+    wanted, listens = role.value
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    if protocol == ssl.PROTOCOL_TLS_SERVER:
+    context.verify_mode = wanted
+    if listens:
         context.num_tickets = 0  # sessions are not resumed; a ticket nobody reads would reset the connection
     try:
-        context.load_cert_chain(identity.certificate, identity.key, password=_refuse_password)
+        if isinstance(identity, Identity):
+            context.load_cert_chain(identity.certificate, identity.key, password=_refuse_password)
         context.load_verify_locations(identity.authority)
         if identity.revoked is not None:
             _load_revoked(context, identity.revoked)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise InsecureError(
-            f"cannot use certificate {identity.certificate}, key {identity.key} and authority {identity.authority}"
-            f"{f' and revoked certificates {identity.revoked}' if identity.revoked else ''}: {error}"
-        ) from error
+        raise InsecureError(f"cannot use {_told(identity)}: {error}") from error
     return context
+
+
+def _told(identity: Identity | Visitor) -> str:
+    """Return the files of an identity, for people."""
+    own = f"certificate {identity.certificate}, key {identity.key} and " if isinstance(identity, Identity) else ""
+    revoked = f" and revoked certificates {identity.revoked}" if identity.revoked else ""
+    return f"{own}authority {identity.authority}{revoked}"
 
 
 def _load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
@@ -177,7 +247,7 @@ def serving_context(certificate: str | Path, key: str | Path | None) -> ssl.SSLC
         InsecureError: They cannot be read, do not belong together, or the key has a password.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
         context.load_cert_chain(certificate, key, password=_refuse_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError

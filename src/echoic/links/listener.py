@@ -48,8 +48,13 @@ log: Final = logging.getLogger("echoic.links")
 class Listener:
     """Accepts connections at an address."""
 
-    def __init__(self, address: str, identity: Identity | None = None) -> None:
+    def __init__(self, address: str, identity: Identity | None = None, *, visitors: bool = False) -> None:
         """Listen at an address; port 0 takes a free one.
+
+        Args:
+            address: Where.
+            identity: Makes it TLS.
+            visitors: Whether who shows no certificate is heard too; then it must prove itself by other means.
 
         Raises:
             AddressError: It is not an address.
@@ -60,6 +65,7 @@ class Listener:
         if identity is not None:
             identity.listening_context()  # fails here rather than at the first connection
         self._identity = identity
+        self._visitors = visitors
         self._complaint = ""
         self._tcp = _listen_tcp(host, port, address)
         self.host: Final = host
@@ -173,7 +179,9 @@ class Listener:
             tune_tcp(accepted)
             peer = format_address(where[0], where[1])
             if self._identity is not None:
-                return TlsConnection(accepted, peer, self._identity.listening_context())
+                identity = self._identity
+                context = identity.receiving_context() if self._visitors else identity.listening_context()
+                return TlsConnection(accepted, peer, context)
             return SocketConnection(accepted, peer, checked=not is_loopback(where[0]))
         except OSError:
             accepted.close()

@@ -95,7 +95,8 @@ class TlsConnection(SocketConnection):
             elif self._advance(lambda: self._ssl.read(len(WELCOME)), deadline) != WELCOME:
                 raise ConnectionAbortedError("it is not a hub")
             with self._tls:
-                self.credentials = credentials_of(self._ssl.getpeercert() or {})
+                shown = self._ssl.getpeercert()
+                self.credentials = credentials_of(shown) if shown else None
                 self._early = self._decrypt() or None
         except TimeoutError as error:
             raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error

@@ -5,10 +5,12 @@
 It is the one of Python's standard library, which has a thread for each connection; a replica's thread waits for the
 group anyhow. What is added are limits, since whoever can connect may send anything:
 
-    connections     so many at once; one more is told 503 and hung up
+    connections     so many at once, in all and from one address; for one more, who came first and has not asked for
+                    anything leaves, and if there is nobody it is told 503 and hung up
     head, body      so many bytes; more is refused before it is read
-    time            a request must be there as a whole some seconds after its first byte, also if that comes byte by
-                    byte, and an answer must be taken as fast; a connection without a request is kept for longer
+    time            the first request must be there some seconds after the connection, and others after their first
+                    byte, also if they come byte by byte; an answer must be taken as fast; a connection that has asked
+                    for something is kept for longer
     browsers        a page from elsewhere cannot use the reader's browser to get here: what has an Origin is refused,
                     and so is a Host that is neither an address nor the name that is listened at
 
@@ -33,8 +35,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from echoic.errors import InsecureError, UnreachableError
-from echoic.links import Identity, format_address, is_loopback, parse_address
+from echoic.errors import UnreachableError
+from echoic.links import Identity, check_exposure, format_address, is_loopback
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]
 
@@ -42,6 +44,8 @@ BODY_BYTES_MAX: Final = 4096
 HEAD_BYTES_MAX: Final = 32 * 1024
 QUERY_FIELDS_MAX: Final = 16
 CONNECTIONS_MAX: Final = 1024
+FROM_ONE_ADDRESS_MAX: Final = 256
+HANDSHAKE_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
 REQUEST_SECONDS: Final = 10.0
 BACKLOG: Final = 128
@@ -67,7 +71,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What it gets: a status, and something that becomes JSON."""
+    """What it gets: a status, and something that becomes JSON, or bytes as they are."""
 
     status: int
     body: object
@@ -96,6 +100,8 @@ class HttpServer:
         listen: Where, HOST:PORT; port 0 takes a free one.
         respond: Called with each request, by many threads at once.
         identity: Certificate, key and authority for TLS; clients must have a certificate of that authority.
+        context: In its place, how TLS is spoken with clients that need no certificate.
+        any_host: Whether clients may call it by any name, and not by addresses and that name alone.
         insecure: Accept that strangers can read and write, on addresses that other machines reach.
         connections_max: How many connections there may be at once.
 
@@ -111,17 +117,16 @@ class HttpServer:
         respond: Responder,
         *,
         identity: Identity | None = None,
+        context: ssl.SSLContext | None = None,
         insecure: bool = False,
+        any_host: bool = False,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        host, port = parse_address(listen)
-        if not is_loopback(host) and identity is None and not insecure:
-            raise InsecureError(
-                f"{listen} can be reached from other machines: pass identity=..., or insecure=True if that is meant"
-            )
-        context = identity.listening_context() if identity is not None else None
+        host, port = check_exposure(listen, secure=identity is not None or context is not None, insecure=insecure)
+        if identity is not None:
+            context = identity.listening_context()
         try:
-            self._server = _Server((host, port), respond, context, connections_max)
+            self._server = _Server((host, port), respond, context, connections_max, any_host=any_host)
         except OSError as error:
             raise UnreachableError(f"cannot listen at {listen}: {error.strerror or error}") from error
         self.address: Final = format_address(host, self._server.server_port)
@@ -151,12 +156,21 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = BACKLOG
 
     def __init__(
-        self, address: tuple[str, int], respond: Responder, context: ssl.SSLContext | None, connections_max: int
+        self,
+        address: tuple[str, int],
+        respond: Responder,
+        context: ssl.SSLContext | None,
+        connections_max: int,
+        *,
+        any_host: bool,
     ) -> None:
         self.respond: Final = respond
         self.context: Final = context
         self.host: Final = address[0]
-        self.open: Final[set[socket.socket]] = set()
+        self.any_host: Final = any_host
+        self.open: Final[dict[socket.socket, str]] = {}
+        self.heard: Final[set[socket.socket]] = set()
+        """Those that have asked for something."""
         self.accepted = self.refused = self.requests = 0
         self._connections_max = connections_max
         self._counting = threading.Lock()
@@ -180,9 +194,11 @@ class _Server(ThreadingHTTPServer):
         """Begin a thread for a connection, unless it is one too many."""
         with self._counting:
             self.accepted += 1
-            room = len(self.open) < self._connections_max
+            host = str(client_address[0])
+            crowd = not is_loopback(host) and list(self.open.values()).count(host) >= FROM_ONE_ADDRESS_MAX
+            room = not crowd and (len(self.open) < self._connections_max or self._makes_room())
             if room:
-                self.open.add(request)
+                self.open[request] = host
             else:
                 self.refused += 1
         if room:
@@ -197,8 +213,19 @@ class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as socketserver has it
         """Let go of a connection."""
         with self._counting:
-            self.open.discard(request)
+            self.open.pop(request, None)
+            self.heard.discard(request)
         super().shutdown_request(request)
+
+    def _makes_room(self) -> bool:
+        """Hang up on who came first and has not asked for anything; whether there was somebody. The lock is held."""
+        idle = next((each for each in self.open if each not in self.heard), None)
+        if idle is None:
+            return False
+        del self.open[idle]
+        with contextlib.suppress(OSError):
+            idle.shutdown(socket.SHUT_RDWR)  # its thread notices
+        return True
 
     def hang_up(self) -> None:
         """End all connections; their threads notice."""
@@ -220,7 +247,7 @@ class _Incoming(io.RawIOBase):
         self._connection = connection
         self._deadline = 0.0
         self._bytes_left = 0
-        self._idle = True
+        self._idle = self._first = True
 
     def readable(self) -> bool:
         """Say that this is for reading."""
@@ -229,7 +256,8 @@ class _Incoming(io.RawIOBase):
     def await_request(self) -> None:
         """Begin to wait for a request."""
         self._idle = True
-        self._deadline = time.monotonic() + IDLE_SECONDS
+        self._deadline = time.monotonic() + (REQUEST_SECONDS if self._first else IDLE_SECONDS)
+        self._first = False
         self._bytes_left = HEAD_BYTES_MAX
 
     def await_body(self) -> None:
@@ -265,7 +293,7 @@ class _Conversation(BaseHTTPRequestHandler):
     def setup(self) -> None:
         """Begin; with TLS, by proving to each other who we are."""
         if isinstance(self.request, ssl.SSLSocket):
-            self.request.settimeout(REQUEST_SECONDS)
+            self.request.settimeout(HANDSHAKE_SECONDS)
             self.request.do_handshake()
         super().setup()
         self._incoming = _Incoming(self.connection)
@@ -304,6 +332,7 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         self.server.requests += 1
+        self.server.heard.add(self.request)
         refusal = self._refusal()
         if refusal is not None:
             self.close_connection = True  # what follows may be the body of what was refused
@@ -349,6 +378,8 @@ class _Conversation(BaseHTTPRequestHandler):
         return None
 
     def _host_is_known(self, hosts: list[str]) -> bool:
+        if len(hosts) == 1 and self.server.any_host:
+            return True
         if len(hosts) != 1:
             return not hosts and self.request_version == "HTTP/1.0"
         try:
@@ -361,10 +392,11 @@ class _Conversation(BaseHTTPRequestHandler):
         return True
 
     def _send(self, answer: Answer) -> None:
-        body = msgspec.json.encode(answer.body)
+        body = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
         self.connection.settimeout(REQUEST_SECONDS)
         self.send_response(answer.status)
-        self.send_header("Content-Type", "application/json")
+        if "Content-Type" not in answer.headers:
+            self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         for name, value in answer.headers.items():
             self.send_header(name, value)

@@ -52,6 +52,7 @@ from echoic.toolbus.starting import Starter
 from echoic.toolbus.stub import Answers, Stub
 from echoic.toolbus.switchboard import Conversation, OnWord
 from echoic.toolbus.tool import Tool
+from echoic.trust import Issuers
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -125,6 +126,7 @@ class Bus:
                 self._refused,
                 self._loop.custody,
                 self._leases,
+                self.options.issuers,
             )
         except EchoicError:
             self._close_log()
@@ -150,6 +152,7 @@ class Bus:
         clock: ClockName | Clock = "real",
         listen: str = "127.0.0.1:0",
         identity: Identity | None = None,
+        issuers: Issuers | None = None,
         insecure: bool = False,
         limits: BusLimits = DEFAULT_LIMITS,
         machine_limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
@@ -173,6 +176,7 @@ class Bus:
             clock: `real`, or `virtual`, which does not wait for delays.
             listen: Where tools connect to; port 0 takes a free one.
             identity: Certificate, key and authority for TLS, which addresses that other machines can reach need.
+            issuers: Reads the tokens of tools that have no certificate; without it, all of them need one.
             insecure: Accept that strangers can connect, instead.
             limits: On messages, queues and waiting.
             machine_limits: On processes, notes and events.
@@ -195,6 +199,7 @@ class Bus:
             clock=clock,
             listen=listen,
             identity=identity,
+            issuers=issuers,
             insecure=insecure,
             limits=limits,
             machine_limits=machine_limits,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from echoic.errors import ClosedError, EchoicError, UnreachableError
-from echoic.links import Connection, Identity, dial, format_address, is_loopback, parse_address
+from echoic.links import Connection, Identity, Visitor, dial, format_address, is_loopback, parse_address
 from echoic.toolbus.greeting import ToolGreeting
 from echoic.toolbus.protocol import (
     MESSAGE_BYTES_MAX,
@@ -80,6 +80,8 @@ class Exchanging:
     """Where others fetch values; "" for nowhere, None for where the bus can be reached from here."""
     exchange: Exchange | None = None
     """With which tools values are shared; None for those of this process."""
+    insecure: bool = False
+    """Whether values may go to and from tools on other machines in the clear, where the bus speaks no TLS."""
 
 
 class RemoteSpeaker:
@@ -340,7 +342,11 @@ class Greeted:
 
 
 def dial_bus(
-    address: str, hello: Hello, identity: Identity | None, timeout: float, exchanging: Exchanging | None = None
+    address: str,
+    hello: Hello,
+    identity: Identity | Visitor | None,
+    timeout: float,
+    exchanging: Exchanging | None = None,
 ) -> RemoteSpeaker:
     """Connect to a bus and greet it.
 
@@ -358,7 +364,7 @@ def dial_bus(
     return RemoteSpeaker(_greet(address, hello, identity, timeout), _joiner(address, identity, exchanging), dial_again)
 
 
-def _greet(address: str, hello: Hello, identity: Identity | None, timeout: float) -> Greeted:
+def _greet(address: str, hello: Hello, identity: Identity | Visitor | None, timeout: float) -> Greeted:
     """Connect to a bus and greet it; raises what `dial_bus` does."""
     connection = dial(address, identity, timeout=timeout)
     deadline = time.monotonic() + timeout
@@ -388,19 +394,26 @@ def _greet(address: str, hello: Hello, identity: Identity | None, timeout: float
 
 
 def _joiner(
-    address: str, identity: Identity | None, exchanging: Exchanging | None
+    address: str, identity: Identity | Visitor | None, exchanging: Exchanging | None
 ) -> Callable[[Registration, RemoteSpeaker], Member]:
     """Return what makes a tool a member of the exchange of values."""
     chosen = exchanging or Exchanging()
+    listen = _where_to_listen(address, chosen.data_listen)
+    own = identity if isinstance(identity, Identity) else None
+    # Between tools of several machines both show a certificate; who has none gets its values by way of the bus.
+    secluded = isinstance(identity, Visitor) or (
+        own is None and not chosen.insecure and not is_loopback(parse_address(listen or address)[0])
+    )
 
     def join(registration: Registration, speaker: RemoteSpeaker) -> Member:
         return Member(
             registration,
             speaker.relay,
             exchange=chosen.exchange,
-            listen=_where_to_listen(address, chosen.data_listen),
-            identity=identity,
+            listen="" if secluded else listen,
+            identity=own,
             threshold=chosen.threshold,
+            secluded=secluded,
         )
 
     return join

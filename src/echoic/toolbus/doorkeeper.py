@@ -1,18 +1,16 @@
 """Doorkeepers: accept connections at an address, and give each stranger a thread and little time.
 
-A stranger has a few seconds to say who it is, and there is room for so many strangers at a time. Each has a thread of
-its own, which goes on with whoever it turns out to be.
+A stranger has a few seconds to say who it is, and there is room for so many strangers at a time (`Strangers`). Each
+has a thread of its own, which goes on with whoever it turns out to be.
 """
 
-import contextlib
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from echoic.errors import EchoicError
-from echoic.links import Connection, Identity, Listener
+from echoic.links import Connection, Identity, Listener, Strangers
 from echoic.toolbus.limits import BusLimits
 
 __all__ = ["Doorkeeper"]
@@ -31,6 +29,8 @@ class Doorkeeper:
         limits: BusLimits,
         welcome: Callable[[Connection, Callable[[], None]], None],
         name: str = "echoic-bus",
+        *,
+        visitors: bool = False,
     ) -> None:
         """Listen.
 
@@ -40,18 +40,19 @@ class Doorkeeper:
             limits: How many strangers there may be, and how long they may take.
             welcome: Goes on with a connection; calls what it is given when the stranger is none any more.
             name: With which the names of threads begin.
+            visitors: Whether who shows no certificate is heard too, and proves itself by what it says.
 
         Raises:
             AddressError: `listen` is not an address.
             InsecureError: The files of the identity cannot be used.
             UnreachableError: It cannot be listened at.
         """
-        self._listener = Listener(listen, identity)
+        self._listener = Listener(listen, identity, visitors=visitors)
         self.address: Final = self._listener.address
         self._limits = limits
         self._welcome = welcome
         self._name = name
-        self._strangers: deque[Connection] = deque()
+        self._strangers = Strangers(limits.strangers_max)
         self._closed = False
 
     def start(self) -> None:
@@ -62,7 +63,7 @@ class Doorkeeper:
         """Accept no more, and send away who has not said who it is."""
         self._closed = True
         self._listener.close()
-        for stranger in list(self._strangers):
+        for stranger in self._strangers.empty():
             stranger.close()
 
     def _accept_all(self) -> None:
@@ -70,9 +71,9 @@ class Doorkeeper:
             connection = self._listener.accept(ACCEPT_MILLISECONDS)
             if connection is None:
                 continue
-            self._strangers.append(connection)
-            if len(self._strangers) > self._limits.strangers_max:
-                self._strangers.popleft().close()  # who came last may go on
+            leaving = self._strangers.admit(connection)
+            if leaving is not None:
+                leaving.close()
             greeting = threading.Thread(target=self._greet, args=(connection,), name=f"{self._name}-hear", daemon=True)
             try:
                 greeting.start()
@@ -92,5 +93,4 @@ class Doorkeeper:
             self._known(connection)
 
     def _known(self, connection: Connection) -> None:
-        with contextlib.suppress(ValueError):  # it was sent away, or is known already
-            self._strangers.remove(connection)
+        self._strangers.leave(connection)

@@ -46,6 +46,7 @@ LAST_LINES: Final = 5
 EXIT_SECONDS: Final = 0.5
 POLL_SECONDS: Final = 0.02
 RESTARTS_MAX: Final = 3
+TLS_KEYS: Final = ("TB_CERTIFICATE", "TB_KEY", "TB_AUTHORITY", "TB_REVOKED", "TB_INSECURE")
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not listened at
 log: Final = logging.getLogger("echoic.toolbus")
 
@@ -262,6 +263,21 @@ class Launcher:
                 return
             time.sleep(POLL_SECONDS)
 
+    def _environment(self, named: dict[str, str]) -> dict[str, str]:
+        """Return the environment of a tool: ours, what it is told, and where the files for TLS are."""
+        environment = {key: value for key, value in os.environ.items() if key not in TLS_KEYS}  # of who runs the bus
+        environment |= {**named, "PYTHONUNBUFFERED": "1"}
+        environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+        if self._identity is not None:
+            environment["TB_CERTIFICATE"] = str(self._identity.certificate)
+            environment["TB_KEY"] = str(self._identity.key)
+            environment["TB_AUTHORITY"] = str(self._identity.authority)
+            if self._identity.revoked is not None:
+                environment["TB_REVOKED"] = str(self._identity.revoked)
+        elif not is_loopback(named["TB_HOST"]):
+            environment["TB_INSECURE"] = "1"  # whoever runs the bus has accepted that
+        return environment
+
     def _run(self, start: Start, launched: Launched, address: str, folder: Path | None) -> str:
         """Run the command of a tool; return why that could not be."""
         if not _is_here(start.host):
@@ -270,13 +286,7 @@ class Launcher:
         if host in EVERY_INTERFACE:
             host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104 - the tool dials it
         named = {"TB_TOOL_NAME": start.name, "TB_TOOL_ID": str(start.tool), "TB_HOST": host, "TB_PORT": str(port)}
-        environment = {**os.environ, **named, "TB_TOKEN": launched.token, "PYTHONUNBUFFERED": "1"}
-        environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-        if self._identity is not None:
-            environment["TB_CERTIFICATE"] = str(self._identity.certificate)
-            environment["TB_KEY"] = str(self._identity.key)
-            environment["TB_AUTHORITY"] = str(self._identity.authority)
-            environment["TB_REVOKED"] = str(self._identity.revoked or "")
+        environment = self._environment(named | {"TB_TOKEN": launched.token})
         try:
             words = shlex.split(start.command)
             if not words:

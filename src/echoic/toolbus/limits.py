@@ -21,7 +21,7 @@ class BusLimits:
     tools_max: int = 4096
     """Tools that are connected at the same time."""
     strangers_max: int = 64
-    """Connections that have not said who they are; who came first is sent away beyond."""
+    """Connections that have not said who they are; beyond, who came first of the address with most is sent away."""
     hello_seconds: float = 5.0
     """For a stranger to say who it is."""
     start_seconds: float = 60.0

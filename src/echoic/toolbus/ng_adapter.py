@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from echoic.errors import EchoicError, EncodeError, InsecureError, MalformedTermError, RefusedError, UnreachableError
-from echoic.links import Connection, is_loopback, parse_address
+from echoic.errors import EchoicError, EncodeError, MalformedTermError, RefusedError, UnreachableError
+from echoic.links import Connection, check_exposure
 from echoic.scripts.running.messages import FromTool, ToTool
 from echoic.terms import Term, Value
 from echoic.toolbus.doorkeeper import Doorkeeper
@@ -139,10 +139,7 @@ class NgEntrance:
             InsecureError: Other machines could reach it, and nobody said that this is meant: these tools know no TLS.
             UnreachableError: It cannot be listened at.
         """
-        if not insecure and not is_loopback(parse_address(listen)[0]):
-            raise InsecureError(
-                f"{listen} can be reached from other machines, in the clear: pass insecure=True if meant"
-            )
+        check_exposure(listen, secure=False, insecure=insecure, remedy="a bus with identity=... to tools of echoic")
         self._bus = bus
         self._limits = bus.options.limits
         self._doorkeeper = Doorkeeper(listen, None, self._limits, self._welcome, "echoic-bus-ng")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from echoic.errors import InsecureError
-from echoic.links import Identity, format_address, is_loopback, parse_address
+from echoic.links import Identity, check_exposure, format_address, parse_address
 from echoic.scripts.running import MachineLimits, MachineStatistics
 from echoic.toolbus.clock import Clock, ClockName
 from echoic.toolbus.keyboard import read_standard_input
 from echoic.toolbus.limits import DEFAULT_LIMITS, BusLimits
+from echoic.trust import Issuers
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -49,6 +49,7 @@ class BusOptions:
     clock: ClockName | Clock = "real"
     listen: str = "127.0.0.1:0"
     identity: Identity | None = None
+    issuers: Issuers | None = None
     insecure: bool = False
     limits: BusLimits = DEFAULT_LIMITS
     machine_limits: MachineLimits = DEFAULT_MACHINE_LIMITS
@@ -68,12 +69,7 @@ class BusOptions:
             AddressError: `listen` is not an address.
             InsecureError: It can be reached from other machines, without TLS.
         """
-        host, _ = parse_address(self.listen)
-        if not is_loopback(host) and self.identity is None and not self.insecure:
-            raise InsecureError(
-                f"{self.listen} can be reached from other machines: pass identity=..., or insecure=True if that is "
-                "meant"
-            )
+        check_exposure(self.listen, secure=self.identity is not None, insecure=self.insecure)
 
     def values(self) -> ValueOptions:
         """Return what is said here about large values."""

@@ -81,7 +81,7 @@ HEAD: Final = struct.Struct("<BBHI")
 HELLO_BYTES_MAX: Final = 1024 * 1024
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
 NAME_CHARACTERS_MAX: Final = 256
-TOKEN_CHARACTERS_MAX: Final = 256
+TOKEN_CHARACTERS_MAX: Final = 8192
 REASON_CHARACTERS_MAX: Final = 16 * 1024
 FEATURES_MAX: Final = 64
 NO_INSTANCE: Final = -1
@@ -193,7 +193,7 @@ class Hello:
     instance: int = NO_INSTANCE
     """What its launcher gave it; none where it comes by itself."""
     token: str = ""
-    """What proves that it is the instance that was started."""
+    """What proves that it is the instance that was started, or, without a certificate, which tools it may be."""
     features: tuple[str, ...] = ()
     offer: Value = UNDEFINED
     """Its interface, `signature([..],[..],[..])`; `undefined` where it does not say, and judges for itself."""

@@ -27,6 +27,8 @@ from echoic.toolbus.protocol import (
     message_of,
 )
 from echoic.toolbus.remote import RemoteLine
+from echoic.toolbus.visitors import Visitors
+from echoic.trust import Issuers
 from echoic.wire import Frame, FrameReader
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ Admit = Callable[[Hello], Value]
 class Reception:
     """Greets tools and takes them in."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that a bus consists of
         self,
         listen: str,
         identity: Identity | None,
@@ -52,6 +54,7 @@ class Reception:
         on_refused: Callable[[Hello, str], None],
         custody: Custody,
         leases: Leases,
+        issuers: Issuers | None = None,
     ) -> None:
         """Listen.
 
@@ -64,13 +67,16 @@ class Reception:
             on_refused: Called when a greeting fails after the tool was admitted.
             custody: Knows where values are.
             leases: Knows who may come back.
+            issuers: Reads the tokens of tools that show no certificate; without it they must show one.
 
         Raises:
             AddressError: `listen` is not an address.
             InsecureError: The files of the identity cannot be used.
             UnreachableError: It cannot be listened at.
         """
-        self._doorkeeper = Doorkeeper(listen, identity, limits, self._welcome)
+        self._doorkeeper = Doorkeeper(listen, identity, limits, self._welcome, visitors=issuers is not None)
+        self._secure = identity is not None
+        self._visitors = Visitors(issuers)
         self.address: Final = self._doorkeeper.address
         self._limits = limits
         self._admit = admit
@@ -86,12 +92,14 @@ class Reception:
     def close(self) -> None:
         """Accept no more."""
         self._doorkeeper.close()
+        self._visitors.close()
 
     def _welcome(self, connection: Connection, known: Callable[[], None]) -> None:
         """Greet a stranger, and go on with the tool that it is."""
         deadline = time.monotonic() + self._limits.hello_seconds
         reader = FrameReader(payload_bytes_max=HELLO_BYTES_MAX)
-        greeting = BusGreeting(self._admit_any, self._limits.message_bytes_max)
+        visiting = self._secure and connection.credentials is None
+        greeting = BusGreeting(lambda hello: self._admit_any(hello, visiting=visiting), self._limits.message_bytes_max)
         early: list[Frame] = []
         try:
             while not greeting.done:
@@ -113,14 +121,31 @@ class Reception:
             raise RefusedError("a greeting ended without a hello")
         known()
         reader.payload_bytes_max = self._limits.message_bytes_max
-        self._line_of(connection, hello).serve(reader, early)
+        line = self._line_of(connection, hello)
+        if visiting and hello.resumption is None and hello.instance == NO_INSTANCE:
+            line.signed_token = hello.token
+        if line.signed_token:
+            self._visitors.follow(connection, hello, line.signed_token)
+        try:
+            line.serve(reader, early)
+        finally:
+            self._visitors.forget(connection)
 
-    def _admit_any(self, hello: Hello) -> Value:
-        """Return the interface for a tool; one that comes back had it before."""
-        if hello.resumption is None:
-            return self._admit(hello)
-        self._leases.check(hello)
-        return UNDEFINED
+    def _admit_any(self, hello: Hello, *, visiting: bool) -> Value:
+        """Return the interface for a tool; one that comes back had it before.
+
+        Who has shown no certificate where one could be shown has a token that lets it be this tool, or was started by
+        this bus, which `_admit` looks at.
+
+        Raises:
+            RefusedError: It is not admitted.
+        """
+        if hello.resumption is not None:
+            self._leases.check(hello)
+            return UNDEFINED
+        if visiting and hello.instance == NO_INSTANCE:
+            self._visitors.check(hello.name, hello.token)
+        return self._admit(hello)
 
     def _line_of(self, connection: Connection, hello: Hello) -> RemoteLine:
         """Return the line of a tool, which may have been here before."""
@@ -130,6 +155,8 @@ class Reception:
             if hello.resumption is None:
                 line.begin_anew(connection)
                 return line
+            if line.signed_token:
+                self._recheck(line, hello)
             try:
                 line.resume(connection, hello.resumption.heard)
             except EchoicError as error:
@@ -141,6 +168,18 @@ class Reception:
         line = RemoteLine(connection, hello, self._audience, self._limits, self._custody, self._leases)
         self._audience.arrived(line, None if hello.instance == NO_INSTANCE else hello.instance)
         return line
+
+    def _recheck(self, line: RemoteLine, hello: Hello) -> None:
+        """See that the token by which a tool came at first still holds.
+
+        Raises:
+            RefusedError: It does not, and the tool is lost.
+        """
+        try:
+            self._visitors.check(hello.name, line.signed_token)
+        except RefusedError as error:
+            line.expire(f"it came back, and may not go on: {error}")
+            raise
 
 
 def say(connection: Connection, message: Message, deadline: float) -> None:

@@ -55,6 +55,8 @@ class RemoteLine:
             leases: Knows who may come back.
         """
         self.name: Final = hello.name
+        self.signed_token = ""
+        """What lets it be this tool, if it has shown that in the place of a certificate."""
         self._number = 0
         self._audience = audience
         self._limits = limits

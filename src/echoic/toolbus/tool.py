@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, overload
 
 from echoic.errors import ClosedError, EncodeError, LocalError
-from echoic.links import Identity, format_address
+from echoic.links import Identity, Visitor, format_address
 from echoic.terms import Term, Value
 from echoic.toolbus.dialling import Exchanging, dial_bus
 from echoic.toolbus.errands import ErrandKind, Pending
@@ -100,12 +100,22 @@ class Whereabouts:
         return self._environment.get("TB_DATA_LISTEN")
 
     @property
-    def identity(self) -> Identity | None:
-        """The files for TLS, where the launcher has named them."""
-        files = [self._environment.get(key, "") for key in ("TB_CERTIFICATE", "TB_KEY", "TB_AUTHORITY")]
-        revoked = self._environment.get("TB_REVOKED", "")
-        certificate, key, authority = map(Path, files)
-        return Identity(certificate, key, authority, Path(revoked) if revoked else None) if all(files) else None
+    def identity(self) -> Identity | Visitor | None:
+        """The files for TLS, where somebody has named them; without a certificate, only those to check the bus by."""
+        certificate, key, authority, revoked = (
+            Path(text) if (text := self._environment.get(name, "")) else None
+            for name in ("TB_CERTIFICATE", "TB_KEY", "TB_AUTHORITY", "TB_REVOKED")
+        )
+        if authority is None:
+            return None
+        if certificate is None or key is None:
+            return Visitor(authority, revoked)
+        return Identity(certificate, key, authority, revoked)
+
+    @property
+    def insecure(self) -> bool:
+        """Whether somebody accepts that values go to other machines in the clear (TB_INSECURE)."""
+        return bool(self._environment.get("TB_INSECURE"))
 
 
 class Tool:
@@ -205,7 +215,7 @@ class Tool:
         name: str = "",
         instance: int = NO_INSTANCE,
         token: str = "",
-        identity: Identity | None = None,
+        identity: Identity | Visitor | None = None,
         timeout: float = CONNECT_SECONDS,
         exchanging: Exchanging | None = None,
     ) -> None:
@@ -215,8 +225,8 @@ class Tool:
             address: Where it listens.
             name: What the script calls this tool, if that is not the name of the class.
             instance: What the launcher gave, with its `token`.
-            token: What proves that this is the instance that was started.
-            identity: Certificate, key and authority, where the bus speaks TLS.
+            token: What proves that this is the instance that was started; for a visitor, what `echoic keys token` gave.
+            identity: Where the bus speaks TLS: certificate, key and authority, or a `Visitor`, who has a token instead.
             timeout: For connecting and greeting, in seconds.
             exchanging: From which size on values go by reference, and where others fetch them; what TB_THRESHOLD and
                 TB_DATA_LISTEN say by default.
@@ -230,7 +240,7 @@ class Tool:
         hello = Hello(called, instance, token, (REFERENCES,), self.interface(called))
         if exchanging is None:
             told = Whereabouts((), os.environ)
-            exchanging = Exchanging(told.threshold, told.data_listen)
+            exchanging = Exchanging(told.threshold, told.data_listen, insecure=told.insecure)
         speaker = dial_bus(address, hello, identity, timeout, exchanging)
         service = self.bind(speaker)
         self.number = speaker.number

@@ -3,8 +3,9 @@
 The viewer listens on this machine alone unless told otherwise, but every page that a browser shows can send requests
 there. Three things keep them out, and all must hold:
 
-    token    printed with the URL, 192 random bits. `GET /?token=T` puts it into a cookie and goes on to `/`, so that it
-             is neither in the address bar nor in the history. Programs send `Authorization: Bearer T` instead.
+    token    printed with the URL, 192 random bits; or one that `echoic keys token` has signed, which may grant less
+             than everything (`grants`). `GET /?token=T` puts it into a cookie and goes on to `/`, so that it is neither
+             in the address bar nor in the history. Programs send `Authorization: Bearer T` instead.
     Host     one of our addresses: a name that a stranger has made to point here (DNS rebinding) is refused.
     Origin   of a WebSocket: the page that opens it was served by us. Cookies are sent with WebSockets of any page.
 
@@ -15,19 +16,23 @@ is not refused is answered with headers that let the page load nothing from else
 import enum
 import hmac
 import ipaddress
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
+import msgspec
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from echoic.errors import AddressError
+from echoic.errors import AddressError, RefusedError
 from echoic.links import is_loopback, parse_address
+from echoic.trust import Issuers
+from echoic.viewer.grants import EVERYTHING, Grant
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "Guarded", "Verdict"]
+__all__ = ["ADMISSION", "Admission", "Guard", "Guarded", "Verdict"]
 
 SECURITY: Final = {
     "Content-Security-Policy": (
@@ -49,7 +54,8 @@ REFUSAL: Final = """<!doctype html>
 <p>%s</p>
 <p>The viewer has printed the whole address when it was started, as in</p>
 <pre>http://127.0.0.1:8470/?token=...</pre>
-<p>Copy that line from its terminal into the address bar. A viewer that was started again has another token.</p>
+<p>Copy that line from its terminal into the address bar. A viewer that was started again has another token. For
+one that others reach, whoever runs it makes a token for you, which you put behind <code>/?token=</code>.</p>
 </html>
 """
 ONWARD: Final = """<!doctype html>
@@ -58,7 +64,11 @@ ONWARD: Final = """<!doctype html>
 """
 COOKIE_SECONDS: Final = 30 * 24 * 3600
 COOKIES_MAX: Final = 200
+OWN_COOKIES_MAX: Final = 4
+COOKIE_LETTERS_MAX: Final = 3800  # browsers keep no longer ones
 QUERY_FIELDS_MAX: Final = 16
+ADMISSION: Final = "echoic.admission"
+"""Under what a request has who makes it."""
 REFUSED: Final = 1008  # as WebSockets say it
 
 
@@ -71,6 +81,7 @@ class Verdict(enum.Enum):
     FOREIGN = "the request comes from the page of somebody else"
     NO_TOKEN = "It was opened without the token."
     STALE = "The viewer was started again: its address has another token."
+    ENDED = "The token holds no more."
 
     @property
     def status(self) -> int:
@@ -78,66 +89,106 @@ class Verdict(enum.Enum):
         return {Verdict.FINE: 200, Verdict.TWICE: 400, Verdict.ELSEWHERE: 421}.get(self, 403)
 
 
+UNKNOWN: Final = (Verdict.NO_TOKEN, Verdict.STALE, Verdict.ENDED)
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """Somebody who was let in, and by what."""
+
+    token: str
+    grant: Grant
+    issuers: Issuers | None = None
+
+    def holds(self) -> bool:
+        """Tell whether the token still lets its owner in."""
+        if self.issuers is None:
+            return True
+        try:
+            return Grant.of(self.issuers.read(self.token, time.time())) == self.grant
+        except RefusedError:
+            return False
+
+
 class Guard:
-    """Knows the token and the addresses of a viewer.
+    """Knows the tokens and the addresses of a viewer.
 
     Args:
-        token: Who has it may come in.
+        token: Who has it may come in, and do everything; "" for nobody.
         host: Where it listens.
         port: The port there.
         secure: Whether by TLS.
+        issuers: Reads signed tokens; None if there are none.
     """
 
-    def __init__(self, token: str, host: str, port: int, *, secure: bool) -> None:
+    def __init__(self, token: str, host: str, port: int, *, secure: bool, issuers: Issuers | None = None) -> None:
         self._token = token.encode()
+        self._issuers = issuers
         self._host = host
         self._port = port
         self.scheme: Final = "https" if secure else "http"
         self.cookie: Final = f"echoic_viewer_{port}"
 
     def judge(self, kind: str, headers: Iterable[tuple[bytes, bytes]]) -> Verdict:
-        """Decide on a request.
+        """Decide on a request, as `admit` does."""
+        return self.admit(kind, headers)[0]
+
+    def admit(self, kind: str, headers: Iterable[tuple[bytes, bytes]]) -> tuple[Verdict, Admission | None]:
+        """Decide on a request, and say who makes it, if it is fine.
 
         Args:
             kind: `http` or `websocket`.
             headers: Its headers, the names in lower case.
         """
+        verdict, found = self._sorted(headers)
+        if verdict is not Verdict.FINE:
+            return verdict, None
+        host = found.get(b"host", b"").decode("latin-1")
+        if not self._is_ours(host):
+            return Verdict.ELSEWHERE, None
+        bearer = self.known(_bearer_in(found))
+        origin = found.get(b"origin")
+        foreign = origin is not None and origin.decode("latin-1").lower() != f"{self.scheme}://{host.lower()}"
+        if foreign or (kind == "websocket" and origin is None and bearer is None):
+            return Verdict.FOREIGN, None
+        if bearer is not None:
+            return Verdict.FINE, bearer
+        cookies = self._cookies_in(found)
+        admission = next((known for each in cookies if (known := self.known(each)) is not None), None)
+        if admission is not None:
+            return Verdict.FINE, admission
+        stale = Verdict.ENDED if self._issuers is not None else Verdict.STALE
+        return (stale if cookies else Verdict.NO_TOKEN), None
+
+    def known(self, token: str) -> Admission | None:
+        """Return what a token lets its owner do, None if it is none that holds."""
+        if self._token and self.is_token(token):
+            return Admission(token, EVERYTHING)
+        if self._issuers is None or not token:
+            return None
+        try:
+            return Admission(token, Grant.of(self._issuers.read(token, time.time())), self._issuers)
+        except RefusedError:
+            return None
+
+    @staticmethod
+    def _sorted(headers: Iterable[tuple[bytes, bytes]]) -> tuple[Verdict, dict[bytes, bytes]]:
+        """Return headers by name, unless one that matters is there twice."""
         found: dict[bytes, bytes] = {}
         for name, value in headers:
             if name in found and name in (b"host", b"origin", b"authorization"):
-                return Verdict.TWICE
+                return Verdict.TWICE, {}
             found[name] = found[name] + b"; " + value if name in found else value
-        host = found.get(b"host", b"").decode("latin-1")
-        if not self._is_ours(host):
-            return Verdict.ELSEWHERE
-        bearer = self._has_bearer(found)
-        origin = found.get(b"origin")
-        foreign = origin is not None and origin.decode("latin-1").lower() != f"{self.scheme}://{host.lower()}"
-        if foreign or (kind == "websocket" and origin is None and not bearer):
-            return Verdict.FOREIGN
-        cookie = self._cookie_in(found)
-        if not bearer and cookie is None:
-            return Verdict.NO_TOKEN
-        if not bearer and not self.is_token(cookie or ""):
-            return Verdict.STALE
-        return Verdict.FINE
+        return Verdict.FINE, found
 
     def is_token(self, text: str) -> bool:
         """Tell whether a text is the token, in a time that does not tell how much of it is right."""
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
 
-    def _has_bearer(self, headers: dict[bytes, bytes]) -> bool:
-        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        return scheme.lower() == "bearer" and self.is_token(token.strip())
-
-    def _cookie_in(self, headers: dict[bytes, bytes]) -> str | None:
-        """Return what a cookie of ours holds; the right one, if there are several."""
-        found: str | None = None
-        for part in headers.get(b"cookie", b"").decode("latin-1").split(";")[:COOKIES_MAX]:
-            name, _, value = part.strip().partition("=")
-            if name == self.cookie and (found is None or not self.is_token(found)):
-                found = value
-        return found
+    def _cookies_in(self, headers: dict[bytes, bytes]) -> list[str]:
+        """Return what cookies of ours hold."""
+        parts = headers.get(b"cookie", b"").decode("latin-1").split(";")[:COOKIES_MAX]
+        pairs = [part.strip().partition("=") for part in parts]
+        return [value for name, _, value in pairs if name == self.cookie][:OWN_COOKIES_MAX]
 
     def _is_ours(self, text: str) -> bool:
         """Tell whether a Host header names this viewer: where it listens, or an address that no name stands for."""
@@ -162,11 +213,11 @@ class Guard:
     def _standard_port(self) -> int:
         return 443 if self.scheme == "https" else 80
 
-    def set_cookie(self, response: Response) -> None:
-        """Put the token where the browser sends it back from."""
+    def set_cookie(self, response: Response, token: str) -> None:
+        """Put a token where the browser sends it back from."""
         response.set_cookie(
             self.cookie,
-            self._token.decode(),
+            token,
             max_age=COOKIE_SECONDS,
             path="/",
             httponly=True,
@@ -184,9 +235,11 @@ class Guarded:
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Serve a request, or refuse it."""
-        verdict = self._guard.judge(scope["type"], scope["headers"])
+        verdict, admission = self._guard.admit(scope["type"], scope["headers"])
+        if admission is not None:
+            scope[ADMISSION] = admission
         if scope["type"] == "websocket":
-            if verdict is Verdict.FINE:
+            if admission is not None:
                 await self._app(scope, receive, send)
             else:
                 await _hang_up(verdict, send)
@@ -206,15 +259,15 @@ class Guarded:
         if scope["method"] not in ("GET", "HEAD"):
             return PlainTextResponse("there is nothing but GET here", 405)
         given = _token_in(scope["query_string"].decode("latin-1"))
-        if verdict in (Verdict.FINE, Verdict.NO_TOKEN, Verdict.STALE) and scope["path"] == "/" and given:
-            if not self._guard.is_token(given):
+        if verdict in (Verdict.FINE, *UNKNOWN) and scope["path"] == "/" and given:
+            if self._guard.known(given) is None or len(given) > COOKIE_LETTERS_MAX:
                 return HTMLResponse(REFUSAL % "It was opened with another token.", Verdict.NO_TOKEN.status)
-            return self._enter(scope)
-        if verdict in (Verdict.NO_TOKEN, Verdict.STALE):
+            return self._enter(scope, given)
+        if verdict in UNKNOWN:
             return HTMLResponse(REFUSAL % verdict.value, verdict.status)
         return None if verdict is Verdict.FINE else PlainTextResponse(verdict.value, verdict.status)
 
-    def _enter(self, scope: "Scope") -> Response:
+    def _enter(self, scope: "Scope", token: str) -> Response:
         """Return the cookie, and the way to the page.
 
         Browsers do not send a strict cookie when a link on the page of somebody else led to a redirection; they do
@@ -222,8 +275,13 @@ class Guarded:
         """
         elsewhere = dict(scope["headers"]).get(b"sec-fetch-site") == b"cross-site"
         response = HTMLResponse(ONWARD) if elsewhere else RedirectResponse("/", 303)
-        self._guard.set_cookie(response)
+        self._guard.set_cookie(response, token)
         return response
+
+
+def _bearer_in(headers: dict[bytes, bytes]) -> str:
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _token_in(query: str) -> str:
@@ -236,6 +294,6 @@ def _token_in(query: str) -> str:
 
 async def _hang_up(verdict: Verdict, send: "Send") -> None:
     """Refuse a WebSocket; to one of ours say why, which a browser only shows of one that was accepted."""
-    if verdict is Verdict.STALE:
+    if verdict in (Verdict.STALE, Verdict.ENDED):
         await send({"type": "websocket.accept"})
     await send({"type": "websocket.close", "code": REFUSED, "reason": verdict.value})

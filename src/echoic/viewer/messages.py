@@ -230,6 +230,8 @@ class Description(Tagged, frozen=True):
     sources: int
     sinks: int
     views: list[str]
+    may: tuple[str, ...] = ("derive", "steer")
+    """What this tab may do with it, of these two."""
 
 
 class Opened(Tagged, frozen=True):

@@ -10,7 +10,7 @@ given, as an envelope of single small events does: that counts against the other
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -19,7 +19,9 @@ from echoic.channels import ChannelEntry, DerivationCounts
 from echoic.errors import EchoicError
 from echoic.hub import Hub
 from echoic.monitor import Load, Pipelines, Sample, ask_all, load_between, take_sample
+from echoic.viewer.grants import Grant
 from echoic.viewer.messages import Overview, Page, Saved, WatchLoad, encode
+from echoic.viewer.visible import visible_load, visible_overview
 
 if TYPE_CHECKING:
     from echoic.viewer.watching import Watch
@@ -48,6 +50,10 @@ class Tab(Protocol):
     @property
     def page(self) -> Page:
         """What it looks at."""
+
+    @property
+    def grant(self) -> Grant:
+        """What it may see."""
 
     @property
     def watches(self) -> "Sequence[Watch]":
@@ -146,21 +152,26 @@ class Observer:
         for each in sample.derivations.values():
             counts.setdefault(each.id, []).append(each)
         total = self._total(sample)
-        overviews: dict[Page, str] = {}
+        overviews: dict[tuple[Page, Grant], str] = {}
+        looks: dict[Page, object] = {}
         tabs = self._tabs
         for page in FOLLOWED:
             self._overlook(page).follow(sample.known)
         for tab in tabs:
-            page = tab.page
-            if page and page not in overviews:
-                overviews[page] = self._overview(page, load)
+            page, grant = tab.page, tab.grant
+            if page not in looks and page not in ("", "channels"):
+                looks[page] = self._overlook(page).look()
+            if page and (page, grant) not in overviews:
+                overviews[page, grant] = _overview(page, visible_load(load, grant), looks.get(page), grant)
         present = self._present(sample, [watch for tab in tabs for watch in tab.watches])
         for tab in tabs:
             watches = tab.watches
             loads = {watch.number: _watch_load(counts.get(watch.derived.id, ())) for watch in watches}
             saved = Saved(total, load.saved_per_second, _share(sample), loads)
+            if not tab.grant.whole:
+                saved = _own_saving(loads)
             ended = {watch.number: reason for watch in watches if (reason := present(watch))}
-            tab.observe(Observed(encode(saved), overviews.get(tab.page, ""), ended))
+            tab.observe(Observed(encode(saved), overviews.get((tab.page, tab.grant), ""), ended))
 
     def _total(self, sample: Sample) -> int:
         """Return what was saved by all derivations, those too that have ended or begun anew."""
@@ -194,25 +205,6 @@ class Observer:
 
         return reason
 
-    def _overview(self, page: Page, load: Load) -> str:
-        """Return an overview as text, made once for all tabs."""
-        if page == "channels":
-            return encode(
-                Overview(
-                    page,
-                    {
-                        "at": load.time,
-                        "channels": load.channels,
-                        "derivations": load.derivations,
-                        "saved_bytes": load.saved_bytes,
-                        "saved_per_second": load.saved_per_second,
-                        "names": load.names,
-                        "lost": load.lost,
-                    },
-                )
-            )
-        return encode(Overview(page, self._overlook(page).look()))
-
     def _overlook(self, page: Page) -> Overlook:
         """Return what looks at a page's things, which is made when it is first needed."""
         overlook = self._overlooks.get(page)
@@ -239,6 +231,29 @@ def _overlook(page: Page, hub: Hub, pipelines: Pipelines) -> Overlook:
     from echoic.monitor.pipeline_history import PipelinesOverview
 
     return PipelinesOverview(hub, pipelines)
+
+
+def _overview(page: Page, load: Load, look: object, grant: Grant) -> str:
+    """Return an overview as text, made once for all tabs that may see the same."""
+    if page != "channels":
+        return encode(Overview(page, visible_overview(look, grant)))
+    told = {
+        "at": load.time,
+        "channels": load.channels,
+        "derivations": load.derivations,
+        "saved_bytes": load.saved_bytes,
+        "saved_per_second": load.saved_per_second,
+        "names": load.names,
+        "lost": load.lost,
+    }
+    return encode(Overview(page, told))
+
+
+def _own_saving(loads: Mapping[int, WatchLoad]) -> Saved:
+    """Return what the derivations of a tab save, for one that may not know of others."""
+    saved = sum(each.bytes_saved for each in loads.values())
+    sent = sum(each.bytes_out for each in loads.values())
+    return Saved(saved, 0.0, saved / (saved + sent) if saved + sent else 0.0, dict(loads))
 
 
 def _share(sample: Sample) -> float:

@@ -5,7 +5,8 @@
 
 uvicorn serves, with a loop of its own; its signal handlers, its log and everything that needs the main thread are left
 out, so that a viewer can be a part of any program. It listens on this machine alone unless told otherwise, and where
-others can reach it only by TLS, or when that is said to be meant. `guard` says who may come in.
+others can reach it only by TLS, or when that is said to be meant. `guard` says who may come in, `doorway` how long
+strangers may take, and `grants` what those may see and do who have a signed token.
 """
 
 import asyncio
@@ -30,11 +31,13 @@ from starlette.routing import Mount, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
-from echoic.errors import InsecureError, LocalError, UnreachableError
+from echoic.errors import LocalError, UnreachableError
 from echoic.hub import Hub
-from echoic.links import format_address, is_loopback, parse_address, serving_context
+from echoic.links import Identity, check_exposure, format_address, parse_address, serving_context
+from echoic.trust import Issuers
+from echoic.viewer.doorway import HEAD_BYTES_MAX, Doorway, limit_handshakes
 from echoic.viewer.editing import Desk
-from echoic.viewer.guard import Guard, Guarded
+from echoic.viewer.guard import ADMISSION, Guard, Guarded
 from echoic.viewer.observing import Observer
 from echoic.viewer.session import Session
 from echoic.viewer.watching import Shelf
@@ -88,6 +91,9 @@ class Viewer:
         token: Who has it may look; one is drawn if nothing is said.
         certificate: A PEM file for TLS, which addresses that other machines can reach need.
         key: Its key.
+        identity: In their place, an identity of `echoic keys issue`. Then signed tokens open the page (`issuers`), and
+            no token is drawn.
+        issuers: Reads signed tokens; those of the authority on this machine if there is an identity.
         insecure: Accept instead that others can read along.
         on_browser: Called with the number of open tabs whenever one comes or goes, in the thread that serves.
 
@@ -98,7 +104,7 @@ class Viewer:
         UnreachableError: It cannot be listened at.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every one has a default, and is named by the caller
         self,
         hub: Hub,
         listen: str = LISTEN,
@@ -106,22 +112,27 @@ class Viewer:
         token: str = "",
         certificate: str | Path | None = None,
         key: str | Path | None = None,
+        identity: Identity | None = None,
+        issuers: Issuers | None = None,
         insecure: bool = False,
         on_browser: Callable[[int], object] | None = None,
     ) -> None:
-        host, _ = parse_address(listen)
-        if not is_loopback(host) and certificate is None and not insecure:
-            raise InsecureError(
-                f"{listen} can be reached from other machines: pass certificate=... and key=..., or insecure=True if "
-                f"that is meant"
-            )
-        self.token: Final = _checked_token(token or secrets.token_urlsafe(TOKEN_BYTES))
+        secure = certificate is not None or identity is not None
+        host, _ = check_exposure(
+            listen, secure=secure, insecure=insecure, remedy="identity=..., or certificate=... and key=..."
+        )
+        issuers = Issuers() if identity is not None and issuers is None else issuers
+        drawn = "" if issuers is not None else secrets.token_urlsafe(TOKEN_BYTES)
+        self.token: Final = _checked_token(token or drawn) if token or drawn else ""
+        """Who has it may do everything; "" where there are only signed tokens."""
         context = serving_context(certificate, key) if certificate is not None else None
+        if identity is not None:
+            context = identity.serving_context()
         self._socket = _listening(listen)
         port = self._socket.getsockname()[1]
         self.address: Final = format_address(host, port)
-        self._guard = Guard(self.token, host, port, secure=context is not None)
-        self.url: Final = f"{self._guard.scheme}://{self.address}/?token={self.token}"
+        self._guard = Guard(self.token, host, port, secure=context is not None, issuers=issuers)
+        self.url: Final = f"{self._guard.scheme}://{self.address}/" + (f"?token={self.token}" if self.token else "")
         self._desk, self._shelf = Desk(hub), Shelf()
         self._sessions: set[Session] = set()
         self._opened = self._refused = 0
@@ -174,7 +185,8 @@ class Viewer:
         config = uvicorn.Config(
             Guarded(app, self._guard),
             loop="asyncio",
-            http="h11",
+            http=Doorway,
+            h11_max_incomplete_event_size=HEAD_BYTES_MAX,
             ws="websockets-sansio",
             ws_max_size=REQUEST_BYTES_MAX,
             ws_ping_interval=PING_SECONDS,
@@ -207,7 +219,7 @@ class Viewer:
             await websocket.accept()
             await websocket.close(TRY_AGAIN_LATER, f"{BROWSERS_MAX} tabs are open, which is the limit")
             return
-        session = Session(websocket, self._desk, self._shelf, self._observer, self._pool)
+        session = Session(websocket, self._desk, self._shelf, self._observer, self._pool, websocket.scope[ADMISSION])
         self._sessions.add(session)
         self._opened += 1
         self._tell()
@@ -239,6 +251,7 @@ class _Server(uvicorn.Server):
         self._part = part
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        limit_handshakes(asyncio.get_running_loop())
         await super().startup(sockets)
         self.ready.set()
 

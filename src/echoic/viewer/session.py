@@ -21,6 +21,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from echoic.errors import EchoicError, LimitExceededError, LocalError, MalformedFrameError
 from echoic.viewer.editing import Desk
+from echoic.viewer.granted_desk import GrantedDesk
+from echoic.viewer.grants import Grant
+from echoic.viewer.guard import Admission, Verdict
 from echoic.viewer.messages import (
     Check,
     Close,
@@ -55,6 +58,7 @@ WATCHES_MAX: Final = 64
 PUSH_SECONDS: Final = 0.04
 TEND_SECONDS: Final = 0.25
 CROWDED_SECONDS: Final = 0.05
+LOOK_AGAIN_SECONDS: Final = 1.0
 REQUESTS_PER_SECOND: Final = 60
 REQUESTS_AT_ONCE: Final = 120
 RUBBISH_MAX: Final = 16
@@ -70,10 +74,17 @@ class Session:
     """A tab, for as long as its socket is open."""
 
     def __init__(
-        self, websocket: WebSocket, desk: Desk, shelf: Shelf, observer: "Observer", pool: ThreadPoolExecutor
+        self,
+        websocket: WebSocket,
+        desk: Desk,
+        shelf: Shelf,
+        observer: "Observer",
+        pool: ThreadPoolExecutor,
+        admission: Admission,
     ) -> None:
         self._websocket = websocket
-        self._desk = desk
+        self._desk = GrantedDesk(desk, admission.grant)
+        self._admission = admission
         self._shelf = shelf
         self._observer = observer
         self._pool = pool
@@ -95,6 +106,11 @@ class Session:
         return self._page
 
     @property
+    def grant(self) -> Grant:
+        """What it may see and do."""
+        return self._admission.grant
+
+    @property
     def watches(self) -> Sequence[Watch]:
         """What it has open."""
         return list(self._watches.values())
@@ -113,7 +129,7 @@ class Session:
         """Serve the tab until its socket closes."""
         await self._websocket.accept()
         self._observer.add(self)
-        helpers = [asyncio.create_task(self._send()), asyncio.create_task(self._tend())]
+        helpers = [asyncio.create_task(each) for each in (self._send(), self._tend(), self._look_again())]
         try:
             await self._receive()
         except (WebSocketDisconnect, asyncio.CancelledError):
@@ -216,6 +232,14 @@ class Session:
                 if every is not None:
                     watch.tuning = True
                     self._pool.submit(_retune, watch, every)
+
+    async def _look_again(self) -> None:
+        """Hang up when whoever looks may look no more."""
+        while self._admission.holds():
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        self._close_watches()
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is gone already
+            await self._websocket.close(POLICY, Verdict.ENDED.value)
 
     async def _receive(self) -> None:
         """Do what the tab asks for, one after the other."""

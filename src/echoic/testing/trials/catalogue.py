@@ -217,10 +217,10 @@ TRIALS: Final[tuple[Trial, ...]] = (
         number=21,
         name="escapes",
         fault="shipped Python that reaches for files, network, processes, signals, memory and time",
-        passes_when="all is refused",
+        passes_when="all is refused, nobody else notices, and an honest one starts within 50 ms",
         unit="attempts",
-        test_size=20,
-        release_size=100,
+        test_size=60,
+        release_size=600,
         place="echoic.testing.trials.escapes:run",
     ),
     Trial(

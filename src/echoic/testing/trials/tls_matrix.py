@@ -28,6 +28,7 @@ from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock
 from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
 from echoic.testing.trials.tls_peer import Heard, converse
 from echoic.testing.trials.tls_tokens import token_problems
+from echoic.testing.trials.tls_tool_doors import TOOL_DOORS, TOOL_KNOCKS
 from echoic.testing.trials.trial import Findings, Tell
 
 __all__ = ["door_problems", "knock_problems", "run"]
@@ -50,8 +51,8 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
         with tempfile.TemporaryDirectory() as folder:
             papers = Papers(Path(folder))
             for cell, problem in (
-                *door_problems(papers),
-                *knock_problems(papers),
+                *door_problems(papers, DOORS | TOOL_DOORS),
+                *knock_problems(papers, KNOCKS | TOOL_KNOCKS),
                 *token_problems(papers.authority),
             ):
                 cells += 1

@@ -114,6 +114,7 @@ class Member:
         listen: str = "127.0.0.1:0",
         identity: Identity | None = None,
         threshold: float | None = None,
+        secluded: bool = False,
     ) -> None:
         """Take part.
 
@@ -124,6 +125,7 @@ class Member:
             listen: Where others can reach it, once it has something for them; empty if nowhere.
             identity: Makes links TLS.
             threshold: From so many bytes on values go by reference; None leaves it to the registration.
+            secluded: Whether it connects to nobody: it has nothing to prove itself by, or others could read along.
 
         Raises:
             ClosedError: The exchange has a member of this number already.
@@ -136,6 +138,7 @@ class Member:
         self.measured: Final = Threshold(registration.threshold_bytes if threshold is None else threshold)
         self._key = registration.key
         self._listen = listen
+        self._secluded = secluded
         self._endpoints: tuple[str, ...] | None = None
         self._keeping = Keeping(self.exchange.store, self.number)
         self._transactions = itertools.count(1)
@@ -382,7 +385,9 @@ class Member:
     def choose(self, owner: int, *, direct: bool, relayed: bool) -> Route:
         """Return the best way to an owner that is not known to fail."""
         with self._lock:
-            return self._routes.choose(owner, time.monotonic_ns(), direct=direct, relayed=relayed)
+            return self._routes.choose(
+                owner, time.monotonic_ns(), direct=direct and not self._secluded, relayed=relayed
+            )
 
     def worked(self, owner: int, route: Route) -> None:
         """Learn that a way works."""
@@ -455,6 +460,8 @@ class Member:
         elif get.route is Route.STREAMED:
             job = lambda: self._answer(get, (self, number), self._relay_to(get.asker), b"")  # noqa: E731
             refuse = None if self.exchange.workers.run(job) else "too much is asked for"
+        elif self._secluded:
+            refuse = "it connects to nobody but the bus"
         else:
             self.exchange.with_link(get.endpoints, self.identity, lambda link, why: self._dial_back(get, link, why))
         if refuse is not None:

@@ -48,10 +48,12 @@ class ChannelPage {
   constructor(root, feed, description) {
     Object.assign(this, { feed, description });
     document.title = `${description.name} · echoic`;
-    const { views, params } = description;
+    const { views, params, may } = description;
     this.stage = views.length ? new Stage(feed, description) : null;
-    this.parameters = params.length ? new Parameters(feed, description) : null;
-    this.editor = new Editor(feed, description, (made) => (location.hash = addressOf(made.id)));
+    this.parameters = params.length && may.includes('steer') ? new Parameters(feed, description) : null;
+    this.editor = may.includes('derive')
+      ? new Editor(feed, description, (made) => (location.hash = addressOf(made.id)))
+      : null;
     this.stats = make('div', { class: 'card stats' });
     this.problem = make('p', { class: 'notice bad', role: 'alert', hidden: true });
     root.replaceChildren(
@@ -63,7 +65,7 @@ class ChannelPage {
         { class: 'columns' },
         this.stage?.element ?? waiting(),
         make('div', { class: 'side-column' }, this.parameters?.element, factsOf(description)),
-        this.editor.element,
+        this.editor?.element,
       ),
     );
     this.unlook = feed.look('channels', (load) => this.#tell(load));
@@ -73,11 +75,11 @@ class ChannelPage {
     this.unlook();
     this.stage?.stop();
     this.parameters?.stop();
-    this.editor.stop();
+    this.editor?.stop();
   }
 
   #head() {
-    const { name, channel_type: type, parent, derived_here: own } = this.description;
+    const { name, channel_type: type, parent, derived_here: own, may } = this.description;
     const drop = make('button', {
       type: 'button',
       class: 'danger',
@@ -99,7 +101,7 @@ class ChannelPage {
             make('a', { href: addressOf(parent), text: shortOf(parent) }),
           )
         : null,
-      make('div', { class: 'tools' }, own ? drop : null),
+      make('div', { class: 'tools' }, own && may.includes('derive') ? drop : null),
     );
   }
 

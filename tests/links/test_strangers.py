@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.hub.strangers import Strangers, origin_of
 from echoic.links.memory import MemoryConnection, Pipe
+from echoic.links.strangers import Strangers, origin_of
 
 
 def stranger(host: str, port: int) -> MemoryConnection:

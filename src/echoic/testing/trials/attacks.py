@@ -1,9 +1,12 @@
-"""Modulators that mean harm, each in one way.
+"""Modulators that mean harm, each in one way, which its name tells.
 
-Each tries from inside `enqueue`, where shipped code gets its events. If it succeeds it says so by queueing the event.
+Each tries at one moment at which shipped code runs: when it is given an event, when it is asked for one, or when time
+has passed. If it succeeds it says so by queueing an event.
 """
-# They use what attackers use.
+# They use what attackers use, and what they do needs no second telling.
+# ruff: noqa: ARG005, D101, D102, S103, S108, S112, S605, S606, S607
 # ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH118, PTH120, PTH123, PTH208, PTH211
+# mypy: disable-error-code="arg-type, attr-defined, no-untyped-call, operator, type-var, var-annotated"
 
 import array
 import atexit
@@ -25,7 +28,7 @@ from pathlib import Path
 
 from echoic.eager import Modulator
 
-__all__ = ["ATTACKS", "AnswersTwice", "GoesOnAfterItsAnswer", "Hostile"]
+__all__ = ["ATTACKS", "MOMENTS", "AnswersTwice", "GoesOnAfterItsAnswer", "Hostile"]
 
 
 class Hostile(Modulator):
@@ -35,10 +38,26 @@ class Hostile(Modulator):
     port: int = 0
     address: str = ""
     abstract: str = ""
+    moment: str = "enqueue"
 
     def enqueue(self, event: object) -> None:
+        self.event = event
+        if self.moment == "enqueue":
+            self.succeed()
+
+    def dequeue(self) -> object | None:
+        if self.moment == "dequeue" and self.__dict__.pop("event", None) is not None:
+            self.attack()
+            return {"value": 1, "text": ""}  # it has succeeded
+        return super().dequeue()
+
+    def period(self) -> None:
+        if self.moment == "period":
+            self.succeed()
+
+    def succeed(self) -> None:
         self.attack()
-        super().enqueue(event)  # it has succeeded
+        Modulator.enqueue(self, {"value": 1, "text": ""})  # it has succeeded
 
     def attack(self) -> None:
         raise NotImplementedError
@@ -253,14 +272,15 @@ class ChangesFiles(Hostile):
             lambda: os.mkdir("/folder"),
             lambda: os.truncate(os.__file__, 0),
         )
+        failures = []
         for attempt in attempts:
             try:
                 attempt()
             except OSError as error:
-                failure = error
+                failures.append(error)
             else:
                 return
-        raise failure
+        raise failures[0]
 
 
 class LinksElsewhere(Hostile):
@@ -329,12 +349,11 @@ class CallsTheKernel(Hostile):
                 raise SystemError(f"{name} was allowed")
         raise PermissionError("nothing was allowed")
 
-    def enqueue(self, event: object) -> None:
+    def succeed(self) -> None:
         try:
             self.attack()
         except SystemError:
-            Modulator.enqueue(self, event)
-            return
+            Modulator.enqueue(self, {"value": 1, "text": ""})
 
 
 class CallsExecve(Hostile):
@@ -470,6 +489,7 @@ class ReplacesThePipe(Hostile):
         pipe.encode = lambda message: b"\xc1" * (1 << 20)
 
 
+MOMENTS = ("enqueue", "dequeue", "period")
 ATTACKS = [
     each
     for each in list(globals().values())

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from typing import Final
 
-from echoic.links import Connection
+from echoic.links.connection import Connection
 
 __all__ = ["STRANGERS_MAX", "Strangers", "origin_of"]
 
@@ -42,6 +42,13 @@ class Strangers:
             leaving = next(each for each, origin in self._here.items() if origin == crowd)
             del self._here[leaving]
             return leaving
+
+    def empty(self) -> list[Connection]:
+        """Forget all of them, and return who they were."""
+        with self._lock:
+            every = list(self._here)
+            self._here.clear()
+        return every
 
     def leave(self, connection: Connection) -> None:
         """Forget one that has said who it is, or is gone."""

@@ -1,0 +1,216 @@
+"""A viewer that other machines reach: signed tokens over TLS 1.3, and what they do not grant does not exist."""
+
+import http.client
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from echoic import Hub
+from echoic.links import Identity, parse_address
+from echoic.testing.samples import Trade
+from echoic.trust.authority import Authority
+from echoic.viewer import Viewer
+from echoic.viewer.grants import EVERYTHING, Grant
+from tests.viewer.test_feed import Tab, chart
+
+pytestmark = pytest.mark.system
+HOUR = 3600
+SECONDS = 20.0
+CODE = "{ return input.price < param.low; }"
+
+
+class Lab:
+    """A viewer by TLS, two channels and one that is derived; and an authority that gives tokens."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.authority = Authority.create()
+        self.authority.issue("lab", ["127.0.0.1"])
+        names = stack.enter_context(Hub(name="names"))
+        hub = stack.enter_context(Hub(names=names.address, name="lab"))
+        for name in ("trades", "secrets"):
+            stack.enter_context(hub.create(name, Trade).source())
+        hub.open("trades", Trade).derive(CODE, params={"low": 74.0}, name="trades.cheap")
+        hub.open("secrets", Trade).derive(CODE, params={"low": 74.0}, name="trades.hidden_parent")
+        eyes = stack.enter_context(Hub(names=names.address, name="eyes"))
+        self.identity = Identity.named("lab")
+        self.viewer = stack.enter_context(Viewer(eyes, "127.0.0.1:0", identity=self.identity))
+        self.context = ssl.create_default_context(cafile=str(self.identity.authority))
+
+    def token(self, *rights: str, channels: tuple[str, ...] = ("trades*",), seconds: int = HOUR) -> str:
+        return self.authority.issue_token("alice", rights, channels, seconds)
+
+    @contextmanager
+    def tab(self, token: str) -> Iterator[Tab]:
+        headers = {"Authorization": f"Bearer {token}"}
+        address = f"wss://{self.viewer.address}/feed"
+        with connect(address, additional_headers=headers, ssl=self.context, open_timeout=SECONDS) as opened:
+            yield Tab(opened)
+
+    def asked(self, path: str, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPSConnection(self.viewer.address, timeout=SECONDS, context=self.context)
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        response.body = response.read()  # type: ignore[attr-defined]
+        connection.close()
+        return response
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("ECHOIC_HOME", str(tmp_path_factory.mktemp("home")))
+        yield Lab(stack)
+
+
+def listed(tab: Tab) -> dict[str, Any]:
+    tab.ask("Look", page="channels")
+    overview: dict[str, Any] = tab.push("Overview", lambda each: each["load"]["channels"])["load"]
+    return overview
+
+
+def test_a_grant_is_of_rights_and_of_patterns() -> None:
+    grant = Grant("alice", frozenset({"subscribe", "steer"}), ("trades*",))
+    assert grant.allows("subscribe", "trades.eu")
+    assert not grant.allows("derive", "trades.eu")
+    assert not grant.allows("subscribe", "secrets")
+    assert EVERYTHING.allows("admin", "whatever")
+
+
+def test_a_signed_token_opens_the_page_and_becomes_the_cookie(lab: Lab) -> None:
+    token = lab.token("subscribe")
+    assert lab.viewer.token == ""
+    assert lab.asked("/").status == 403
+    entered = lab.asked(f"/?token={token}")
+    assert entered.status == 303
+    cookie = (entered.getheader("set-cookie") or "").partition(";")[0]
+    assert cookie.endswith(token)
+    assert lab.asked("/", Cookie=cookie).status == 200
+
+
+def test_tokens_that_do_not_hold_are_refused_and_told_nothing(lab: Lab, tmp_path: Path) -> None:
+    good, stranger = lab.token("subscribe"), Authority.create(tmp_path / "elsewhere")
+    forged = stranger.issue_token("alice", ["subscribe"], ["*"], HOUR)
+    for token in ("", "x" * 40, good[:-2] + "AA", forged):
+        response = lab.asked("/", Authorization=f"Bearer {token}")
+        assert response.status == 403
+        assert b"trades" not in response.body  # type: ignore[attr-defined]
+        with pytest.raises(InvalidStatus), lab.tab(token):
+            pass
+
+
+def test_what_is_not_granted_is_neither_listed_nor_found(lab: Lab) -> None:
+    with lab.tab(lab.token("subscribe")) as tab:
+        load = listed(tab)
+        assert {each["name"] for each in load["channels"]} == {"trades", "trades.cheap", "trades.hidden_parent"}
+        assert "secrets" not in json.dumps(load)
+        assert load["names"] == ""
+        for kind, more in (("Describe", {}), ("Open", {"watch": 7, "view": chart("price")})):
+            hidden = tab.ask(kind, channel="secrets", **more)
+            absent = tab.ask(kind, channel="nothing", **more)
+            assert hidden["type"] == absent["type"] == "Failed"
+            assert hidden["message"].replace("secrets", "nothing") == absent["message"]
+        described = tab.ask("Describe", channel="trades.hidden_parent")
+        assert (described["parent"], described["code"]) == ("", "")
+
+
+def test_a_subscriber_watches_and_neither_derives_nor_steers(lab: Lab) -> None:
+    with lab.tab(lab.token("subscribe")) as tab:
+        assert tab.ask("Open", watch=1, channel="trades", view=chart("price"))["type"] == "Opened"
+        described = tab.ask("Describe", channel="trades.cheap")
+        assert described["may"] == []
+        for refused in (
+            tab.ask("Check", channel="trades", code="{ return 1; }", output="", params={}),
+            tab.ask("Derive", channel="trades", code="{ return 1; }", output="", params={}, name="trades.mine"),
+            tab.ask("Steer", channel="trades.cheap", values={"low": 3.0}),
+            tab.ask("Drop", channel="trades.cheap"),
+        ):
+            assert refused["type"] == "Failed"
+            assert "does not grant" in refused["message"]
+
+
+def test_who_may_steer_steers_and_who_may_derive_derives_what_it_can_see(lab: Lab) -> None:
+    with lab.tab(lab.token("subscribe", "steer", "derive")) as tab:
+        assert tab.ask("Describe", channel="trades.cheap")["may"] == ["derive", "steer"]
+        assert tab.ask("Steer", channel="trades.cheap", values={"low": 3.0})["type"] == "Description"
+        wanted = {"channel": "trades", "code": "{ return 1; }", "output": "", "params": {}}
+        assert "does not grant `subscribe`" in tab.ask("Derive", name="elsewhere", **wanted)["message"]
+        assert tab.ask("Derive", name="trades.mine", **wanted)["type"] == "Description"
+        assert tab.ask("Drop", channel="trades.mine")["type"] == "Done"
+
+
+@pytest.mark.parametrize("page", ["groups", "bus", "pipelines"])
+def test_the_other_pages_have_nothing_that_is_not_granted(lab: Lab, page: str) -> None:
+    with lab.tab(lab.token("subscribe")) as tab:
+        tab.ask("Look", page=page)
+        load = tab.push("Overview", lambda each: each["page"] == page)["load"]
+        assert load[{"groups": "groups", "bus": "buses", "pipelines": "pipelines"}[page]] == []
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+def test_a_session_ends_with_its_token(lab: Lab, how: str) -> None:
+    token = lab.token("subscribe", seconds=2 if how == "expired" else HOUR)
+    with lab.tab(token) as tab:
+        tab.ask("Look", page="")
+        if how == "revoked":
+            lab.authority.revoke(lab.authority.issued()[-1].id)
+        begun = time.monotonic()
+        with pytest.raises(ConnectionClosed) as closed:
+            tab.until(lambda: False)
+        assert time.monotonic() - begun < 10
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008
+    with pytest.raises(InvalidStatus), lab.tab(token):
+        pass
+
+
+def test_only_tls_1_3_is_spoken(lab: Lab) -> None:
+    old = ssl.create_default_context(cafile=str(lab.identity.authority))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with (
+        socket.create_connection(parse_address(lab.viewer.address), SECONDS) as stranger,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
+        old.wrap_socket(stranger, server_hostname="127.0.0.1")
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(lab: Lab) -> None:
+    def shown() -> bytes:
+        with (
+            socket.create_connection(parse_address(lab.viewer.address), SECONDS) as plain,
+            lab.context.wrap_socket(plain, server_hostname="127.0.0.1") as made,
+        ):
+            return made.getpeercert(binary_form=True) or b""
+
+    before = shown()
+    lab.authority.rotate("lab")
+    assert shown() != before
+
+
+def test_a_stranger_has_only_so_long_to_shake_hands_and_to_say_what_it_wants(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_connection(parse_address(lab.viewer.address), SECONDS) as silent:
+        silent.settimeout(SECONDS)
+        begun = time.monotonic()
+        assert silent.recv(100) == b""
+        assert 2 < time.monotonic() - begun < 15
+    with (
+        socket.create_connection(parse_address(lab.viewer.address), SECONDS) as plain,
+        lab.context.wrap_socket(plain, server_hostname="127.0.0.1") as slow,
+    ):
+        slow.settimeout(SECONDS)
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        begun = time.monotonic()
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            assert slow.recv(100)
+        assert time.monotonic() - begun < 15
