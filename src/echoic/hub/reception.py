@@ -4,6 +4,7 @@ Two hubs may dial each other at the same moment; one of the two gives way. A str
 is, and there is room for so many strangers at a time (`links.strangers`).
 """
 
+import contextlib
 import logging
 import secrets
 import threading
