@@ -73,7 +73,7 @@ def test_what_a_source_has_left_is_recorded_though_others_derive_from_its_channe
         assert world.submit(source)
     world.unpublish(source)
     world.derived.derive(other, id, Formula(1, 2, 0), "source")
-    world.run(2 * SECOND)
+    world.run(5 * SECOND)  # the source's hub has given the recorder up, and has told the manager of itself again
     for channel in list(world.derived.channels.values()):
         world.derived.subscribe(other, channel)
     for _ in range(20):

@@ -106,7 +106,8 @@ class SimulatedWorld:
         for each in checks:
             each()
         self.fate.check_names()
-        heard = any(source.living and source.member.id == str(recorded.id) for source in world.sources)
+        sources = [one for one in world.sources if one.living and one.member.id == str(recorded.id)]
+        heard = any(world.is_healthy(one.hub) for one in sources)
         check(not heard or recorded.recorder.writer.heads[0] > heads, "the recorder keeps nothing")
         world.healthy = None
         self.around.network.heal()
