@@ -29,18 +29,17 @@ def test_a_compiler_that_takes_its_time_to_refuse_is_found(monkeypatch: pytest.M
     honest = hostile_code.Workshop
 
     def slow(*given: object) -> object:
-        for _ in range(3_000_000):
+        for _ in range(9_000_000):
             pass
         return honest(*given)
 
     monkeypatch.setattr(hostile_code, "Workshop", slow)
-    verdicts = Verdicts()
+    stage, verdicts = hostile_code.Stage(), Verdicts()
     for program in draw_programs(Random(1), 4):
         if program.name == "huge state":
-            hostile_code._try_program(stage := hostile_code.Stage(), program, verdicts)  # noqa: SLF001 - one of many
-            stage.close()
-    [problem] = verdicts.problems
-    assert "was refused after" in problem
+            hostile_code._try_program(stage, program, verdicts)  # noqa: SLF001 - one of many
+    stage.close()
+    assert any("was refused after" in problem for problem in verdicts.problems), verdicts.fates
 
 
 def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,4 +50,4 @@ def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             hostile_code._try_program(stage, program, verdicts)  # noqa: SLF001 - one of many
     finally:
         stage.close()
-    assert verdicts.fates["stopped"] == 0
+    assert any("was never stopped" in problem for problem in verdicts.problems)

@@ -37,6 +37,7 @@ from echoic.formats import Format
 from echoic.hub import Channel, Hub, Sink
 from echoic.testing.trials.hostile_modulators import MODULATORS
 from echoic.testing.trials.hostile_programs import (
+    ENDLESS,
     FLOOD_VALUES,
     Flood,
     HostileProgram,
@@ -112,7 +113,7 @@ class Stage:
         return Loss(without / during, max(0.0, 1 - without / during) * busy)
 
     def _batch_seconds(self) -> tuple[float, float]:
-        """Return the processor seconds of the source's thread for a batch, and the share of the time that it is busy."""
+        """Return the processor seconds of the source's thread for a batch, and the share of the time it is busy."""
         began, before, spent = time.perf_counter(), self._events, 0.0
         while time.perf_counter() - began < WINDOW_SECONDS:
             spent += self.submit()
@@ -204,6 +205,8 @@ def _try_program(stage: Stage, program: HostileProgram, verdicts: Verdicts) -> N
             break
         fate, seconds = min((fate, seconds), _stop(stage, program), key=lambda pair: pair[1])
     verdicts.add(fate, seconds, what)
+    if fate == "harmless" and program.name in ENDLESS:
+        verdicts.problems.append(f"{what} was never stopped")
     loss = stage.loss(partial(_attack_by, program))
     verdicts.taken.append(loss.taken)
     if fate == "stopped":

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from echoic.formats import Array, Format, event, float64, int32, int64
 
-__all__ = ["TEMPLATES", "Flood", "HostileProgram", "Sample", "draw_programs", "samples"]
+__all__ = [
+    "ENDLESS",
+    "FLOOD_VALUES",
+    "TEMPLATES",
+    "Flood",
+    "HostileProgram",
+    "Numbers",
+    "Sample",
+    "draw_programs",
+    "samples",
+]
 
 Numbers: TypeAlias = NDArray[Any]
 FLOOD_VALUES: Final = 20_000
@@ -209,6 +219,8 @@ TEMPLATES: Final[dict[str, Callable[[Random], str]]] = {
     "an exponential type": _exponential_type,
     "reaching out": _reach,
 }
+ENDLESS: Final = frozenset({"an endless loop", "an endless loop in disguise"})
+"""What must be stopped; of other kinds some are harmless."""
 FLOODING: Final = f"{{ output.n = {FLOOD_VALUES}; output.values[{FLOOD_VALUES - 1}] = input.number; return 1; }}"
 
 
