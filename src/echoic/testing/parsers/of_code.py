@@ -1,6 +1,6 @@
 """Parsers of what people write: derivations in both spellings, scripts, types, values, addresses."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -116,7 +116,12 @@ def _type_seeds() -> Iterator[bytes]:
 def _feed_values(data: bytes) -> None:
     """Read an event as people write them, in each way, for a type that has everything."""
     text = data.decode("utf-8", "replace")
-    for parse in (lambda: parse_words([text]), lambda: parse_words(text.split("\n")), lambda: parse_json(text)):
+    parses: tuple[Callable[[], object], ...] = (
+        lambda: parse_words([text]),
+        lambda: parse_words(text.split("\n")),
+        lambda: parse_json(text),
+    )
+    for parse in parses:
         try:
             value = parse()
         except EchoicError:

@@ -73,7 +73,8 @@ def fuzz_parsers(parsers: Sequence[Parser], seconds: int, seed: int, folder: Pat
         _corpora(parsers),
         (os.cpu_count() or 1) if seconds > ALONE_SECONDS_MAX else 1,
     )
-    command = [sys.executable, "-c", START]
+    packages = {"echoic", *(parser.place.partition(":")[0].partition(".")[0] for parser in parsers)}
+    command = [sys.executable, "-c", START, ",".join(sorted(packages))]
     problems: list[str] = []
     missing: list[str] = []
     told = 0
