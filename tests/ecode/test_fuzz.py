@@ -1,4 +1,4 @@
-"""Random programs through both back ends, and whether the fuzzer would notice if they differed; trial 9 is the campaign."""
+"""The fuzzer of E-Code: would it notice if back ends differed? Trial 9 (`echoic soak ecode`) is the campaign."""
 
 import os
 import signal

@@ -1,10 +1,10 @@
 """What becomes of a flood of frames, and whether that is right.
 
-Each stream gets a reader of its own and arrives in one piece or in several. Right is: every whole frame is read, whatever
-was at the end; a frame that was damaged above its checksum is never given out; the only errors are those that a reader
-declares, and a stream that has ended by one stays ended. Some streams come a second time, cut elsewhere, and must give
-the same frames and the same error. The frames of some streams go on to the parsers of their kind, which take them or
-refuse them as declared.
+Each stream gets a reader of its own and arrives in one piece or in several. Right is: every whole frame is read,
+whatever was at the end; a frame that was damaged above its checksum is never given out; the only errors are those that
+a reader declares, and a stream that has ended by one stays ended. Some streams come a second time, cut elsewhere, and
+must give the same frames and the same error. The frames of some streams go on to the parsers of their kind, which take
+them or refuse them as declared.
 
 A frame counts when a reader has looked at its header, by the reader's own count. So nothing counts that stood behind
 the end of its stream.

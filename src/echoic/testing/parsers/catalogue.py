@@ -1,7 +1,7 @@
 """Every parser of echoic that reads what others have written: from the wire, from files, from people.
 
-A parser is one row. What it needs besides, a target, is in the module of its subject. Whoever writes a parser adds a row
-here, and `tests/reliability` fuzzes it from then on.
+A parser is one row. What it needs besides, a target, is in the module of its subject. Whoever writes a parser adds a
+row here, and `tests/reliability` fuzzes it from then on.
 """
 
 from typing import Final

@@ -30,8 +30,8 @@ from echoic.testing.parsers.repairs import AS_IT_IS, BOMBS
 __all__ = ["FOUND", "NOT_LOADED", "START", "Ended", "Wish", "serve"]
 
 START: Final = """
-import atheris
-with atheris.instrument_imports(include=["echoic"]):
+import sys, atheris
+with atheris.instrument_imports(include=sys.argv[1].split(",")):
     from echoic.testing.parsers.host import serve
     serve(atheris)
 """

@@ -1,6 +1,6 @@
 """Parsers of what people write: derivations in both spellings, scripts, types, values, addresses."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -30,10 +30,21 @@ CODE: Final = (
     b"{ static int n; n = n + 1; output.at = input.price; return input.price > param.latitude && n % 3 != 0; }"
 )
 IN_PYTHON: Final = (
-    "def f(input, output, param):\n    total = 0.0\n    for i in range(3):\n        total += input.price * i\n"
-    "    output.average_velocity = total\n    return total > param.latitude\n",
-    "def f(input):\n    if input.volume % 2 == 0 and input.symbol == 'IBM':\n        return True\n    return False\n",
-    "def f(input: Trade) -> bool:\n    '''Say.'''\n    n: int = 0\n    while n < 7:\n        n += 1\n    return n << 2 > 1\n",
+    """def f(input, output, param):
+    total = 0.0
+    for i in range(3):
+        total += input.price * i
+    output.average_velocity = total
+    return total > param.latitude
+""",
+    """def f(input: Trade) -> bool:
+    if input.volume % 2 == 0 and input.symbol == 'IBM':
+        return True
+    n: int = 0
+    while n < 7:
+        n += 1
+    return n << 2 > 1
+""",
 )
 SCRIPT: Final = """%% a script
 #define LIMIT 3
@@ -105,9 +116,14 @@ def _type_seeds() -> Iterator[bytes]:
 def _feed_values(data: bytes) -> None:
     """Read an event as people write them, in each way, for a type that has everything."""
     text = data.decode("utf-8", "replace")
-    for parse, given in ((parse_words, [text]), (parse_words, text.split("\n")), (parse_json, text)):
+    parses: tuple[Callable[[], object], ...] = (
+        lambda: parse_words([text]),
+        lambda: parse_words(text.split("\n")),
+        lambda: parse_json(text),
+    )
+    for parse in parses:
         try:
-            value = parse(given)  # type: ignore[operator] # each with what it takes
+            value = parse()
         except EchoicError:
             continue
         for declared in (Trade, Everything):

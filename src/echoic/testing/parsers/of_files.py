@@ -2,16 +2,15 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from echoic.trust.keys import SigningKey
-from echoic.trust.trusted import TrustedKey, read_trust, write_trust
 from echoic.engines.embedded import log_blocks, log_contents
 from echoic.errors import EchoicError
+from echoic.groups.writes import Ballot, Entry
 from echoic.recorder.blocks import (
     SEGMENT_HEADER_BYTES,
     BlockHead,
@@ -24,13 +23,15 @@ from echoic.recorder.blocks import (
 from echoic.recorder.index import load_index
 from echoic.recorder.reader import parse_gap
 from echoic.recorder.scanning import payload_of, scan
+from echoic.terms import TermList
+from echoic.terms.saf import encode_saf
 from echoic.testing.flip_campaign import FlippedJournal
 from echoic.testing.parsers.parser import Target, load_place
 from echoic.testing.parsers.repairs import seal_blocks, seal_log
-from echoic.terms import TermList
-from echoic.terms.saf import encode_saf
-from echoic.wire import Batch
 from echoic.testing.samples import Trade
+from echoic.trust.keys import SigningKey
+from echoic.trust.trusted import TrustedKey, read_trust, write_trust
+from echoic.wire import Batch, Buffer
 
 __all__ = ["JOURNAL", "LOG", "PIPELINES", "RECORDINGS", "RUNS", "SETTINGS", "TRUSTED"]
 
@@ -75,8 +76,8 @@ def _feed_journal(data: bytes) -> None:
     header = parse_segment_header(data, "a segment")
     view = memoryview(data)
     load_index(data[SEGMENT_HEADER_BYTES:], header.seed, len(data))
-    for last in (True, False):
-        seen = scan(view, header, "a segment", last=last)
+    scan(view, header, "a segment", last=False)
+    seen = scan(view, header, "a segment", last=True)
     for offset, head in seen.heads(view):
         if head.kind is BlockKind.GAP:
             parse_gap(head, payload_of(view, offset, head))
@@ -85,7 +86,7 @@ def _feed_journal(data: bytes) -> None:
 def _journal_seeds() -> Iterator[bytes]:
     plain, seed = encode_segment_header(SegmentHeader(bytes(16), 0, 0, 5))
     batch = Batch.of([Trade("IBM", 75.5, number) for number in range(3)], Trade)
-    blocks = (
+    blocks: tuple[tuple[BlockHead, Sequence[Buffer]], ...] = (
         (BlockHead(BlockKind.POSITIONS, 0, 1), []),
         (BlockHead(BlockKind.FORMAT, 0, 1), [batch.format.descriptor]),
         (BlockHead(BlockKind.BATCH, 0, 1, source=7, first=0, count=3), batch.buffers()),
@@ -115,8 +116,8 @@ def _feed_log(data: bytes) -> None:
 
 def _log_seeds() -> Iterator[bytes]:
     start, seed = log_blocks.encode_file_header(log_blocks.SEGMENT_MAGIC, log_blocks.FileHeader(1, 0, 7))
-    ballot = log_contents.Ballot(1, "a")
-    entries, heads_bytes = log_contents.encode_entries([log_contents.Entry(1, 0, "a", 1, 1, b"payload")])
+    ballot = Ballot(1, "a")
+    entries, heads_bytes = log_contents.encode_entries([Entry(1, 0, "a", 1, 1, b"payload")])
     data = start
     for kind, body, heads in (
         (log_blocks.BlockKind.BALLOT, [log_contents.encode_ballot(ballot)], 0),
@@ -163,7 +164,7 @@ def _feed_settings(data: bytes) -> None:
 
 
 def _settings_seeds() -> Iterator[bytes]:
-    yield b'names = "127.0.0.1:7400"\ncontext = "a"\n[contexts.a]\nnames = "h:1"\nlisten = "0.0.0.0:0"\ninsecure = true\n'
+    yield b'names = "127.0.0.1:7400"\ncontext = "a"\n[contexts.a]\nnames = "h:1"\nlisten = "[::]:0"\ninsecure = true\n'
 
 
 def _feed_trust(data: bytes) -> None:

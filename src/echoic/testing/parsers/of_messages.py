@@ -9,7 +9,6 @@ import msgspec
 
 from echoic.channels import messages
 from echoic.channels.express import decode_reply
-from echoic.trust.keys import SigningKey
 from echoic.eager.modulator import Modulator
 from echoic.eager.parcel import pack, unpack
 from echoic.errors import DeliveryError, EchoicError
@@ -22,7 +21,8 @@ from echoic.hub.intake_messages import Answer, CarriedPart, answer_in, batch_of_
 from echoic.testing.channel_fuzzer import ChannelFuzzer
 from echoic.testing.parsers.parser import Target, load_place
 from echoic.testing.parsers.repairs import twist_json, twist_msgpack
-from echoic.testing.samples import Trade, sample_events
+from echoic.testing.samples import sample_events
+from echoic.trust.keys import SigningKey
 from echoic.wire import Batch
 
 __all__ = ["AGREEMENT", "CONTROL", "GROUPS", "INTAKE", "PARCELS", "PORTIONS", "VIEWER"]
@@ -116,7 +116,10 @@ def _feed_portions(data: bytes) -> None:
 
 
 def _portion_seeds() -> Iterator[bytes]:
-    portion, encode = load_place("echoic.replicas.portions:Portion"), load_place("echoic.replicas.portions:encode_portions")
+    portion, encode = (
+        load_place("echoic.replicas.portions:Portion"),
+        load_place("echoic.replicas.portions:encode_portions"),
+    )
     for events in sample_events():
         batch = Batch.of(events)
         yield from encode([portion(1, (("a", batch.count),), batch)])

@@ -33,11 +33,11 @@ TEXTS: Final = (
     "[]",
     "-7",
 )
-BAF_SEEDS: Final = (
-    "008baf83000101025b5d00000100",
-    "008baf83000709053c696e743e000001063c7265616c3e000001016701000101010474657874000101025b5d000001055b5f2c5f5d0200030300"
-    "020302040501660200010100010506800000004a8003322e3584",
+BAF_OF_TERMS: Final = (
+    "008baf83000709053c696e743e000001063c7265616c3e000001016701000101010474657874000101025b5d000001055b5f2c5f5d02"
+    "00030300020302040501660200010100010506800000004a8003322e3584"
 )
+BAF_OF_NOTHING: Final = "008baf83000101025b5d00000100"
 
 
 def _feed_text(data: bytes) -> None:
@@ -80,7 +80,7 @@ def _feed_baf(data: bytes) -> None:
 
 
 def _baf_seeds() -> Iterator[bytes]:
-    return (bytes.fromhex(seed) for seed in BAF_SEEDS)
+    return (bytes.fromhex(seed) for seed in (BAF_OF_TERMS, BAF_OF_NOTHING))
 
 
 def _feed_appendix_b(data: bytes) -> None:
@@ -121,7 +121,9 @@ def _repair_tools(data: bytes, draw: Random) -> bytes:
     """Return a message whose values are terms: one of the samples behind the head that was mutated, now and then."""
     if draw.random() < 0.7:
         return data
-    return data[:8] + encode_saf(TermList(*(draw.choice((0, 1, -1, 2**63 - 1, "x", b"y", TermList())) for _ in range(12))))
+    return data[:8] + encode_saf(
+        TermList(*(draw.choice((0, 1, -1, 2**63 - 1, "x", b"y", TermList())) for _ in range(12)))
+    )
 
 
 TEXT: Final = Target(_feed_text, _text_seeds)

@@ -6,7 +6,7 @@ from its seeds and from the corpus that is kept with the tests; input with check
 it was mutated. Nothing may come of it but the declared errors: an exception, a crash, an endless loop or memory without
 end is a finding, and the input that shows it is saved.
 
-A test gives each parser two seconds, so that all of them together take about seventy; a release an hour. From
+A test gives each parser a second (libFuzzer takes two), so that all of them take about seventy; a release an hour. From
 `ALONE_SECONDS_MAX` on as many are fuzzed at a time as there are processors.
 """
 
@@ -73,7 +73,8 @@ def fuzz_parsers(parsers: Sequence[Parser], seconds: int, seed: int, folder: Pat
         _corpora(parsers),
         (os.cpu_count() or 1) if seconds > ALONE_SECONDS_MAX else 1,
     )
-    command = [sys.executable, "-c", START]
+    packages = {"echoic", *(parser.place.partition(":")[0].partition(".")[0] for parser in parsers)}
+    command = [sys.executable, "-c", START, ",".join(sorted(packages))]
     problems: list[str] = []
     missing: list[str] = []
     told = 0

@@ -7,9 +7,9 @@ A *frame* is a header and a payload that were made hostile and given to the prod
       1  is taken apart in every way there is (`FrameFuzzer`): both decoders, both conversions, Arrow
       1  is said by a hostile neighbour to a whole hub at work (`ChannelFuzzer`)
 
-and the figures say how many of each there were. Frames of the flood count by the readers' own count. Four million frames
-are a slice, each with a generator of its own; a slice is the same again by seed and number. Campaigns of more than
-`ALONE_MAX` frames use every processor. One processor makes and tries about 350,000 in a second.
+and the figures say how many of each there were. Frames of the flood count by the readers' own count. Four million
+frames are a slice, each with a generator of its own; a slice is the same again by seed and number. Campaigns of more
+than `ALONE_MAX` frames use every processor. One processor makes and tries about 400,000 in a second.
 
 Memory is measured in each process, from when everything has run once (deep frames load Arrow and compile conversions)
 to the end of its last slice.
