@@ -38,6 +38,7 @@ TAKE_BYTES_MAX: Final = 64 * 1024
 SEND_BYTES_MAX: Final = 1024 * 1024
 RECORD_BYTES: Final = 16 * 1024
 WELCOME: Final = b"\1"
+UNSENT_MILLISECONDS_MAX: Final = 1000
 Result = TypeVar("Result")
 REASONS: Final = {
     "HTTP_REQUEST": "it speaks HTTP",
@@ -141,7 +142,8 @@ class TlsConnection(SocketConnection):
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
-        return self._early is not None or self._ended or super().readable(milliseconds)
+        waited = min(milliseconds, UNSENT_MILLISECONDS_MAX)  # should ciphertext be left, `receive` sees to it
+        return self._early is not None or self._ended or super().readable(waited)
 
     def writable(self, milliseconds: int) -> bool:
         """Return whether within a time `send` would take something, or fail."""
