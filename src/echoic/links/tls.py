@@ -44,6 +44,7 @@ BUFFER_BYTES: Final = RECEIVE_BYTES + 2 * RECORD_BYTES
 BUFFERS_MAX: Final = 4
 HANDSHAKE_BYTES_MAX: Final = 64 * 1024  # with a chain of certificates it has 6 KB
 WELCOME: Final = b"\1"
+UNSENT_MILLISECONDS_MAX: Final = 1000
 Result = TypeVar("Result")
 REASONS: Final = {
     "EXCESSIVE_MESSAGE_SIZE": "it sends more than a handshake has",
@@ -157,7 +158,8 @@ class TlsConnection(SocketConnection):
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
-        return self._early is not None or self._ended or super().readable(milliseconds)
+        waited = min(milliseconds, UNSENT_MILLISECONDS_MAX)  # should ciphertext be left, `receive` sees to it
+        return self._early is not None or self._ended or super().readable(waited)
 
     def writable(self, milliseconds: int) -> bool:
         """Return whether within a time `send` would take something, or fail."""

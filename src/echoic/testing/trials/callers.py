@@ -112,7 +112,7 @@ def host(conversation: Conversation) -> None:
 def call_often(conversation: Conversation) -> None:
     """Hold as many callers as are wished for; this runs in a worker."""
     raise_descriptor_limit()
-    address, identity, count = conversation.options["address"], identity_of(conversation), conversation.options["count"]
+    address, identity = conversation.options["address"], identity_of(conversation)
     callers: list[Caller] = []
     faults: list[str] = []
 
@@ -132,7 +132,9 @@ def call_often(conversation: Conversation) -> None:
         for question in conversation.questions():
             match question["do"]:
                 case "open":
-                    answered = sum(threads.map(lambda number: attempt(lambda: arrive(number)), range(count)))
+                    answered = sum(
+                        threads.map(lambda number: attempt(lambda: arrive(number)), range(question["count"]))
+                    )
                 case "ask":
                     answered = sum(threads.map(lambda caller: attempt(caller.ask), list(callers)))
                 case "close":

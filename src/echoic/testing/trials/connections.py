@@ -35,6 +35,7 @@ RETURN_SECONDS_MAX: Final = 60.0
 TLS_PERCENT: Final = (15, 25)
 LARGE: Final = 8000
 WARM: Final = 20
+PORTION: Final = 500
 SPARE_DESCRIPTORS: Final = 200
 
 
@@ -86,11 +87,12 @@ def visit(kind: str, count: int, identity: Identity | None) -> Visit:
     with workers() as start:
         host = start(HOST, identity=files)
         address = host.started["address"]
-        start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files, count=WARM).ask("open")
-        callers = start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files, count=count)
+        start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files).ask("open", count=WARM)
+        callers = start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files)
         before = signs_of(host.pid)
         began = time.monotonic()
-        opened = callers.ask("open")
+        portions = [min(PORTION, count - first) for first in range(0, count, PORTION)]
+        opened = [callers.ask("open", count=portion) for portion in portions]
         seconds = time.monotonic() - began
         share = idle_share(host)
         meanwhile = signs_of(host.pid)
@@ -98,9 +100,10 @@ def visit(kind: str, count: int, identity: Identity | None) -> Visit:
         callers.ask("close")
         with suppress(LocalError):  # what has not returned is seen below
             wait_until(lambda: returned(before, signs_of(host.pid)), "what they took returns", RETURN_SECONDS_MAX)
-        faults = (*opened["faults"], *again["faults"])
+        answered = sum(each["answered"] for each in opened)
+        faults = tuple(fault for each in (*opened, again) for fault in each["faults"])[:3]
         return Visit(
-            kind, count, opened["answered"], again["answered"], before, meanwhile, signs_of(host.pid), share,
+            kind, count, answered, again["answered"], before, meanwhile, signs_of(host.pid), share,
             count / seconds, faults,
         )  # fmt: skip
 
