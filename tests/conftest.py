@@ -81,7 +81,7 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith("tests/viewer/browser/"):
+        if file.startswith("tests/viewer/browser/") or file == "tests/reliability/test_23_viewer.py":
             return "browser"
         if not file.startswith("tests/spark/"):
             return file
