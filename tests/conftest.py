@@ -83,7 +83,7 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith("tests/viewer/browser/"):
+        if file.startswith("tests/viewer/browser/") or file == "tests/reliability/test_23_viewer.py":
             return "browser"
         if file == SPARK_TRIAL:
             return "Java"

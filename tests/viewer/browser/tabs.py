@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import ConsoleMessage, Locator, Page, Request, Response, WebSocket
+from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, Request, Response, WebSocket
 
 __all__ = ["DESKTOP", "FLAGS", "PATIENCE_MS", "PHONE", "STRANGER", "Tab", "channel_address", "screenshots_folder"]
 
@@ -63,6 +63,7 @@ class Tab:
         self._complaints: Final[list[str]] = []
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self._complaints.append(f"uncaught: {error}"))
+        page.on("dialog", self._refuse)
         page.on("request", self._note)
         page.on("response", self._judge)
         page.on("websocket", lambda socket: self.sockets.append(socket))  # noqa: PLW0108 - a builtin cannot be one
@@ -142,6 +143,10 @@ class Tab:
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
             self._complaints.append(f"console {message.type}: {message.text}")
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self._complaints.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _note(self, request: Request) -> None:
         self.asked.append(request.url)
