@@ -6,10 +6,12 @@ out, which is found without looking at any other.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from echoic.rights.right import Right
 from echoic.rights.rule import Rule
+
+if TYPE_CHECKING:
+    from echoic.rights.right import Right
 
 __all__ = ["NOTHING", "Holding", "Verdict"]
 
