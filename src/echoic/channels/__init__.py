@@ -1,7 +1,7 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
 from echoic.channels.actions import Action, Plain, Steering
-from echoic.channels.admission import Admission, renew
+from echoic.channels.admission import Admission
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
@@ -84,6 +84,7 @@ from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.registering import register
+from echoic.channels.renewal import renew
 from echoic.channels.requests import ignore
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs

@@ -38,7 +38,7 @@ from echoic.errors import EchoicError
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
 
-__all__ = ["carry_out"]
+__all__ = ["carry_out", "let_leave"]
 
 
 def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: str = "") -> None:
@@ -62,10 +62,10 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
             case Steer():
                 steer(core, message, answer)
             case Leave(_, "sink"):
-                _let_leave(core, message)
+                let_leave(core, message)
                 answer(Done())
             case Ask() | Fetch() | Mark():
-                consult(core, message, answer)
+                consult(core, message, answer, sender)
             case Report():
                 answer(shown(core, _report(core), sender))
             case _:
@@ -77,6 +77,10 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
 
 def _enter(core: "Concentrator", message: Join | Derive, answer: Answer) -> None:
     """Enter a hub, or a derived channel, into the manager's book."""
+    if isinstance(message, Join):
+        for step in message.lineage:
+            if step.name not in core.manager.directory:
+                check_entry(core, step.owner)
     match message:
         case Join(_, "sink"):
             core.manager.admit(message, core.ask, answer)
@@ -94,7 +98,7 @@ def _report(core: "Concentrator") -> Reported:
     return Reported(core.name or core.address, counts, derived)
 
 
-def _let_leave(core: "Concentrator", leave: Leave) -> None:
+def let_leave(core: "Concentrator", leave: Leave) -> None:
     """Strike a hub with sinks, and have the sources send no more to it."""
     sources, journal = core.manager.directory.leave_sink(leave.name, leave.address, held=leave.held)
     order = Detach(str(ChannelId(core.address, leave.name)), leave.address, journal=journal)

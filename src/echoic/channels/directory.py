@@ -55,6 +55,9 @@ class ManagedChannel:
     journals: dict[str, bool] = field(default_factory=dict)
     """Those that record it, even if their recorder is away, and as false those whose recorder has left."""
 
+    recorders: dict[str, str] = field(default_factory=dict)
+    """Whose these are, by the names in their certificates."""
+
     @property
     def idle(self) -> bool:
         """Whether nobody takes part, and nothing is derived from it."""
@@ -115,6 +118,10 @@ class Directory:
 
     def __contains__(self, name: str) -> bool:
         return name in self._channels
+
+    def channels(self) -> list[ManagedChannel]:
+        """Return all channels."""
+        return list(self._channels.values())
 
     def owned_by(self, owner: str) -> int:
         """Return how many channels somebody has derived."""
@@ -341,6 +348,15 @@ class Directory:
             f"recipes here would take {self.derived_bytes + size} bytes, limit is {DERIVED_BYTES_MAX}"
         )
 
+    def forget_idle(self, owner: str) -> None:
+        """Forget the oldest of somebody's derived channels in which nobody takes part, if there is one."""
+        for channel in self._channels.values():
+            group = self._group_of(channel) if channel.step is not None and channel.step.owner == owner else []
+            if group and all(one.idle for one in group):
+                for one in group:
+                    self.remove(one.name)
+                return
+
     def _has_room(self, parent: ManagedChannel, size: int) -> bool:
         return len(parent.children) < DERIVED_MAX and self.derived_bytes + size <= DERIVED_BYTES_MAX
 
@@ -381,6 +397,22 @@ class Directory:
         known = channel.sinks.get(address) if channel is not None else None
         if channel is not None and known is not None and handle in known.sinks:
             channel.sinks[address] = msgspec.structs.replace(known, turns={**known.turns, handle: taken})
+
+    def has_part(self, name: str, address: str) -> bool:
+        """Whether a hub takes part in a channel; not in one that is not there."""
+        channel = self._channels.get(name)
+        return channel is not None and (address in channel.sinks or address in channel.sources)
+
+    def recorder_of(self, name: str, journal: str) -> str:
+        """Return whose a journal is, "" if nobody is known to record a channel in it."""
+        channel = self._channels.get(name)
+        return channel.recorders.get(journal, "") if channel is not None and journal in channel.journals else ""
+
+    def note_recorder(self, name: str, journal: str, who: str) -> None:
+        """Note whose a journal is, and forget whose those were that nobody knows any more."""
+        channel = self.get(name)
+        known = {other: owner for other, owner in channel.recorders.items() if other in channel.journals}
+        channel.recorders = {**known, journal: who}
 
     def leave_source(self, name: str, address: str) -> None:
         """Strike a hub with sources."""

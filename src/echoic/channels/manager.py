@@ -226,7 +226,7 @@ class Manager:
 def _refusal(silent: list[str], refusals: list[str]) -> Refused | None:
     """Return what a hub is told whose sinks cannot hear every source."""
     if refusals:
-        return Refused(RefusedError.__name__, f"not every source runs the derivation: {'; '.join(refusals)}")
+        return Refused(RefusedError.__name__, f"not every source sends to this hub: {'; '.join(refusals)}")
     if silent:
         return Refused(UnreachableError.__name__, f"not every source can be told of a sink: {'; '.join(silent)}")
     return None
