@@ -515,3 +515,18 @@ def test_a_plain_subscriber_is_told_what_is_the_matter() -> None:
         "RefusedError",
         "not every source sends to this hub: exchange:1: `stranger` may not subscribe `trades` - at the hub exchange:1",
     )
+
+
+def test_what_has_parameters_is_not_shared_with_somebody_else_who_could_change_them() -> None:
+    made = company("exchange", "desk", "boss")
+    fresh = msgspec.structs.replace(cheap(), name="", group="")
+    names = []
+    for who in ("desk", "boss", "desk"):
+        reply = made.ask(who, "manager", Derive(fresh))
+        assert isinstance(reply, DerivedAs)
+        names.append(reply.steps[0].name)
+    assert names[0] == names[2] != names[1]
+    assert made.ask("boss", "manager", Tune(names[1], block(1.0))) == Done()
+    plain = msgspec.structs.replace(fresh, recipe=Recipe("trades", "{ return 1; }"), values=b"")
+    shared = {repr(made.ask(who, "manager", Derive(plain))) for who in ("desk", "boss")}
+    assert len(shared) == 1

@@ -11,6 +11,7 @@ from echoic.channels.journal_messages import Ask, Fetch, Mark
 from echoic.channels.messages import (
     Attach,
     Derive,
+    DerivedAs,
     Detach,
     Done,
     Join,
@@ -29,6 +30,7 @@ from echoic.channels.messages import (
     Watch,
     Write,
 )
+from echoic.channels.registering import register_derived
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.shares import check_entry, check_tune
 from echoic.channels.steering import steer
@@ -89,7 +91,10 @@ def _enter(core: "Concentrator", message: Join | Derive, answer: Answer) -> None
             answer(core.manager.handle(message, frozenset()))
         case Derive(step):
             check_entry(core, step.owner)
-            answer(core.manager.handle(message, frozenset()))
+            reply = core.manager.handle(message, frozenset())
+            for made in reply.steps if isinstance(reply, DerivedAs) and step.group else ():
+                register_derived(core, made)
+            answer(reply)
 
 
 def _report(core: "Concentrator") -> Reported:

@@ -207,6 +207,10 @@ class Manager:
         self._registrations.setdefault((server, message), False)
         return message
 
+    def servers_of(self, name: str) -> list[str]:
+        """Return the name servers at which a channel is to be known."""
+        return [server for server, message in self._registrations if message.name == name]
+
     def registered(self, server: str, message: Register) -> None:
         """Note that a name server knows a channel."""
         self._registrations[server, message] = True
