@@ -17,6 +17,7 @@ from echoic.channels import (
     ignore,
     renew,
 )
+from echoic.channels.hub_id import check_hub_id, hub_id
 from echoic.channels.journal_messages import Fetch, Fetched, Kept, Mark, Marked
 from echoic.channels.messages import (
     Attach,
@@ -31,7 +32,7 @@ from echoic.channels.messages import (
     Recipe,
     Tune,
 )
-from echoic.errors import DeniedError
+from echoic.errors import DeniedError, MalformedFrameError
 from echoic.formats import Format, event
 from echoic.rights import parse_rights
 from echoic.testing.samples import Trade
@@ -530,3 +531,17 @@ def test_what_has_parameters_is_not_shared_with_somebody_else_who_could_change_t
     plain = msgspec.structs.replace(fresh, recipe=Recipe("trades", "{ return 1; }"), values=b"")
     shared = {repr(made.ask(who, "manager", Derive(plain))) for who in ("desk", "boss")}
     assert len(shared) == 1
+
+
+def test_nobody_calls_himself_what_a_hub_is_called_that_has_yet_to_come() -> None:
+    made = company()
+    id = hub_id("1234", "desk")
+    thief = made.add("thief")
+    thief.id = id  # type: ignore[misc] # what it says in its hello
+    with pytest.raises(MalformedFrameError, match=r"`thief` calls its hub 1234-.* id of somebody else"):
+        made.meet("thief", "manager")
+    made.add("desk").id = id  # type: ignore[misc] # as a hub with this certificate does
+    made.meet("desk", "manager")
+    assert made.hubs["manager"].neighbours[id].who == "desk"
+    check_hub_id(hub_id("1234", ""), "")
+    check_hub_id(id, "")

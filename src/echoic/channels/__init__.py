@@ -23,6 +23,7 @@ from echoic.channels.effects import (
 from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
+from echoic.channels.hub_id import hub_id
 from echoic.channels.identity import ChannelId, check_channel_name
 from echoic.channels.installing import (
     build,
@@ -201,6 +202,7 @@ __all__ = [
     "decode_reply",
     "derive",
     "forget_source",
+    "hub_id",
     "ignore",
     "keep_large",
     "nearest",

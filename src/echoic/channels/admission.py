@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from echoic.channels.effects import Audited
+from echoic.channels.hub_id import check_hub_id
 from echoic.channels.identity import ChannelId
 from echoic.channels.journal_messages import Ask, Fetch, Mark
 from echoic.channels.keeping import keeping_of
@@ -98,11 +99,13 @@ class Admission:
 
 
 def check_place(core: "Concentrator", hello: Hello, greeting: "Greeting") -> None:
-    """Refuse a hub that says it stands where one of another name does: much is decided by where a hub stands.
+    """Refuse a hub that says it is one of another name, or stands where such a one does: much is decided by both.
 
     Raises:
-        DeniedError: It does, and was not found there itself.
+        DeniedError: It stands there, and was not found there itself.
+        MalformedFrameError: Its id belongs to another name.
     """
+    check_hub_id(hello.hub, greeting.who)
     if core.admission.rights is None or greeting.dialled:
         return
     for other in core.neighbours.values():
