@@ -23,6 +23,8 @@ from echoic.channels.messages import (
     Attach,
     Derive,
     DerivedAs,
+    Describe,
+    Described,
     Detach,
     Done,
     Gap,
@@ -545,3 +547,17 @@ def test_nobody_calls_himself_what_a_hub_is_called_that_has_yet_to_come() -> Non
     assert made.hubs["manager"].neighbours[id].who == "desk"
     check_hub_id(hub_id("1234", ""), "")
     check_hub_id(id, "")
+
+
+def test_who_may_only_subscribe_is_not_shown_a_modulator_and_its_shared_objects() -> None:
+    made = company("desk", "press", "boss")
+    rules = "allow manager admin *\nallow press subscribe trades.eager\nallow boss subscribe,modulate trades"
+    made.hubs["manager"].admission.rights = parse_rights(f"{rules}\nallow desk subscribe,modulate trades")
+    recipe = Recipe("trades", "", "modulator", parcel=b"with the id of a shared object", identity=b"i")
+    step = Step("trades.eager", "trades.eager", recipe, input=Format.of(Trade).descriptor)
+    assert isinstance(made.ask("desk", "manager", Derive(step)), DerivedAs)
+    for who, seen in (("desk", recipe.parcel), ("boss", recipe.parcel), ("press", b"")):
+        reply = made.ask(who, "manager", Describe("trades.eager"))
+        assert isinstance(reply, Described)
+        assert reply.lineage[0].recipe.parcel == seen
+    assert isinstance(made.subscribe("press", "manager", "trades.eager")[1], Joined)

@@ -34,6 +34,7 @@ from echoic.channels.messages import (
     Browse,
     Derive,
     Describe,
+    Described,
     Detach,
     Join,
     Leave,
@@ -307,11 +308,14 @@ def _note_recorder(core: "Concentrator", join: Join, neighbour: "Neighbour | Non
 
 
 def shown(core: "Concentrator", reply: Message, sender: str) -> Message:
-    """Return of a listing or report what a hub may see."""
+    """Return of a listing, report or description what a hub may see."""
     neighbour = core.neighbours.get(sender)
     if core.admission.rights is None or neighbour is None:
         return reply
     match reply:
+        case Described(lineage=lineage):
+            seen = tuple(_without_secrets(core, neighbour, step) for step in lineage)
+            return msgspec.structs.replace(reply, lineage=seen)
         case Listing(channels):
             return Listing([each for each in channels if _sees(core, neighbour, each.name)])
         case Reported(hub, channels, derivations):
@@ -322,6 +326,16 @@ def shown(core: "Concentrator", reply: Message, sender: str) -> Message:
             )
         case _:
             return reply
+
+
+def _without_secrets(core: "Concentrator", neighbour: "Neighbour", step: Step) -> Step:
+    """Return a step as somebody may see it: a modulator names shared objects, and who knows their ids may use them."""
+    rights, parent = core.admission.rights, step.recipe.parent
+    if rights is None or not step.recipe.parcel or (neighbour.who and step.owner == neighbour.who):
+        return step
+    if rights.decide(neighbour.who, "modulate", parent, _in_book(core, parent)):
+        return step
+    return msgspec.structs.replace(step, recipe=msgspec.structs.replace(step.recipe, parcel=b""))
 
 
 def told(core: "Concentrator", error: EchoicError, sender: str) -> str:
