@@ -1,5 +1,7 @@
 """Whoever has a certificate and few rights tries to get more; so does a manager that was taken over."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -36,7 +38,7 @@ from echoic.channels.messages import (
 )
 from echoic.errors import DeniedError, MalformedFrameError
 from echoic.formats import Format, event
-from echoic.rights import parse_rights
+from echoic.rights import Decision, Right, Rights, parse_rights
 from echoic.testing.samples import Trade
 from echoic.wire import Batch
 from tests.channels.company import Company, trades
@@ -561,3 +563,26 @@ def test_who_may_only_subscribe_is_not_shown_a_modulator_and_its_shared_objects(
         assert isinstance(reply, Described)
         assert reply.lineage[0].recipe.parcel == seen
     assert isinstance(made.subscribe("press", "manager", "trades.eager")[1], Joined)
+
+
+def test_nothing_is_decided_event_by_event() -> None:
+    asked: list[str] = []
+
+    class Counting(Rights):
+        def decide(self, who: str, right: Right, channel: str, ancestors: Sequence[str] = ()) -> Decision:
+            asked.append(who)
+            return super().decide(who, right, channel, ancestors)
+
+    made = Company("manager", "exchange", "desk", "press", rights=Counting(RIGHTS.rules))
+    made.create("manager")
+    member, _ = made.publish("exchange", "manager")
+    made.ask("desk", "manager", Derive(cheap()))
+    made.subscribe("desk", "manager")
+    made.subscribe("press", "manager", "trades.cheap")
+    assert asked
+    asked.clear()
+    for _ in range(100):
+        made.hubs["exchange"].submit(member, 1, trades(3))
+        made.settle()
+    assert made.got("desk") == 300
+    assert asked == []
