@@ -1,5 +1,6 @@
 """Hubs with certificates and rules, over TLS: who is let, who is not, what is told of it, what changes meanwhile."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,16 @@ import pytest
 import echoic
 from echoic import Hub, Identity
 from echoic.channels import AUDIT_CHANNEL
-from echoic.errors import ChannelNotFoundError, DeliveryError, DeniedError, InsecureError, LocalError, UnreachableError
+from echoic.errors import (
+    ChannelNotFoundError,
+    ClosedError,
+    DeliveryError,
+    DeniedError,
+    EchoicError,
+    InsecureError,
+    LocalError,
+    UnreachableError,
+)
 from echoic.hub import AuditRecord
 from echoic.testing.samples import Trade
 from echoic.trust.authority import Authority
@@ -175,3 +185,39 @@ def test_a_hub_without_a_certificate_may_have_rules_for_whoever_is_on_this_machi
     source.submit(Trade("IBM", 1.0, 1))
     source.drain()
     assert len(got) == 2
+
+
+def test_a_derived_channel_with_a_name_is_found_at_a_name_server_that_lets_managers_enter_names(office: Office) -> None:
+    server = office.hub("names")
+    exchange, desk, press = (office.hub(name, names=server.address) for name in ("exchange", "desk", "press"))
+    exchange.create("trades", Trade)
+    desk.open("trades", Trade).derive("{ return input.price < 80; }", name="trades.cheap")
+
+    def found() -> bool:
+        try:
+            return press.open("trades.cheap", Trade).id == f"echoic://{exchange.address}/trades.cheap"
+        except ChannelNotFoundError:
+            return False
+
+    eventually(found, "the manager has entered it")
+
+
+def test_rights_are_set_by_several_threads_and_not_in_a_closed_hub(start_hub: StartHub) -> None:
+    hub, rules = start_hub(), echoic.parse_rights("allow * * *")
+    failed: list[BaseException] = []
+
+    def set_rights() -> None:
+        try:
+            hub.set_rights(rules)
+        except EchoicError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=set_rights) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    hub.close()
+    with pytest.raises(ClosedError):
+        hub.set_rights(rules)

@@ -106,6 +106,8 @@ class ArrivalLane:
         positions = member.positions
         if positions.get(source) != first or binding is None or not binding.wanted:
             return 0
+        if member.bearers and member.bearers.get(source) != self._neighbour.who:
+            return 0
         positions[source] = first + 1
         member.events_in += 1
         member.bytes_in += len(data)

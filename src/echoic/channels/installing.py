@@ -37,7 +37,7 @@ from echoic.channels.modulation import Modulation
 from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.runner import Runner
-from echoic.channels.shares import check_budget, check_share
+from echoic.channels.shares import check_budget, check_share, crowded_by, resting
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, EncodeError, LimitExceededError, RefusedError
 from echoic.formats import Format
@@ -131,6 +131,9 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
     _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
         check_code(core, step, parent)
+        for resting_key in resting(core, step.owner) if crowded_by(core, step.owner) else ():
+            remove(core, resting_key)
+            break
         check_share(core, step)
         _make_room(core, parent)
     outlet = core.open(id, format)
@@ -218,6 +221,10 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
 def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Runner | Refused | None) -> None:
     """Go on with a derivation whose code was compiled, or with a modulator that is ready to run."""
     waiting, derivation.waiting = derivation.waiting, []
+    budgeted = check_budget(core, derivation, built)
+    for key in resting(core, derivation.step.owner) if budgeted is not built else ():  # it can be compiled again
+        if key in core.derivations and core.derivations[key] is not derivation:
+            remove(core, key)
     built = check_budget(core, derivation, built)
     refused = built if isinstance(built, Refused) else None
     if isinstance(built, Refused):

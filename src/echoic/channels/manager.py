@@ -211,6 +211,10 @@ class Manager:
         self._registrations.setdefault((server, message), False)
         return message
 
+    def servers_of(self, name: str) -> list[str]:
+        """Return the name servers at which a channel is to be known."""
+        return [server for server, message in self._registrations if message.name == name]
+
     def registered(self, server: str, message: Register) -> None:
         """Note that a name server knows a channel."""
         self._registrations[server, message] = True
@@ -230,7 +234,7 @@ class Manager:
 def _refusal(silent: list[str], refusals: list[str]) -> Refused | None:
     """Return what a hub is told whose sinks cannot hear every source."""
     if refusals:
-        return Refused(RefusedError.__name__, f"not every source runs the derivation: {'; '.join(refusals)}")
+        return Refused(RefusedError.__name__, f"not every source sends to this hub: {'; '.join(refusals)}")
     if silent:
         return Refused(UnreachableError.__name__, f"not every source can be told of a sink: {'; '.join(silent)}")
     return None

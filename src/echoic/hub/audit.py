@@ -95,12 +95,12 @@ class AuditTrail:
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
-        source = self._channel.source()
-        while (record := self._next()) is not None:
-            try:
+        try:
+            source = self._channel.source()
+            while (record := self._next()) is not None:
                 source.submit(record)
-            except EchoicError:
-                return  # the hub was closed
+        except EchoicError:
+            return  # the hub was closed
 
     def _next(self) -> AuditRecord | None:
         with self._changed:

@@ -50,7 +50,7 @@ from echoic.hub.group_joining import JoinOptions, Surroundings, join_group
 from echoic.hub.inbound import Inbound
 from echoic.hub.intake import Intake
 from echoic.hub.large_storage import LargeStorage
-from echoic.hub.lookup import find_channel, register_name
+from echoic.hub.lookup import find_channel, register_derived_name, register_name
 from echoic.hub.notebook_faces import hub_as_html
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
@@ -214,7 +214,7 @@ class Hub:
         declared = terms.output if terms.output is not None else parent.own_type
         channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step), step.context)
         if terms.name:
-            register_name(self._switchboard, self.names, id)
+            register_derived_name(self._switchboard, self.names, id)
         return channel
 
     def share(self, shared: SharedObject, policy: SharedPolicy = "prompt") -> None:
@@ -476,9 +476,15 @@ class Hub:
         return group
 
     def set_rights(self, rights: Rights | None) -> None:
-        """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything."""
-        self._switchboard.do(lambda core: renew(core, rights))
-        self._audit()
+        """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything.
+
+        Raises:
+            ClosedError: The hub was closed.
+        """
+        self._check_open()
+        with self._joining:  # a file may change while the program sets others
+            self._switchboard.do(lambda core: renew(core, rights))
+            self._audit()
 
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""

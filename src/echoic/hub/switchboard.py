@@ -47,6 +47,7 @@ from echoic.channels import (
     Troubled,
     congested,
     decode_reply,
+    hub_id,
     keep_large,
     note_room,
     report_trouble,
@@ -105,7 +106,7 @@ class Switchboard:
         self.address: Final = format_address(advertise, port) if advertise else listener.address
         self.storage: Final = storage or LargeStorage()
         self.core: Final = Concentrator(
-            secrets.token_hex(8),
+            hub_id(secrets.token_hex(8), admission.who if admission is not None else ""),
             self.address,
             name,
             policy=policy,

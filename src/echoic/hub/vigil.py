@@ -58,6 +58,8 @@ class Vigil:
         try:
             act()
         except EchoicError as error:
+            if self._closing.is_set():
+                return  # the hub was closed meanwhile
             log.warning("%s has changed and cannot be used, so what it said before still counts: %s", path, error)
         else:
             log.info("%s has changed, and counts from here on", path)
