@@ -563,8 +563,7 @@ class Concentrator:
         found = [one for one in found if hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
-            return
-        if self.search.add(address, then, self.now_ns):
+        elif self.search.add(address, then, self.now_ns):
             self.effects.append(Dial(address))
 
     def linked(self, neighbour: Neighbour, address: str) -> None:
