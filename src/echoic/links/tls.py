@@ -127,11 +127,6 @@ class TlsConnection(SocketConnection):
                 break
         return taken
 
-    @property
-    def direct(self) -> bool:
-        """Whether `receive_into` can be used: what the socket receives has yet to be decrypted."""
-        return False
-
     def receive(self) -> bytes | None:
         """Return the next bytes, b"" at the end of the stream, None when nothing came for `QUIET_SECONDS`.
 
@@ -155,6 +150,36 @@ class TlsConnection(SocketConnection):
         if answering:
             self._flush()
         return data
+
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None when nothing came.
+
+        What came with them and has no room there is returned by the next call, without a look at the socket.
+
+        Raises:
+            OSError: The connection is broken or closed, or ended without the peer saying so.
+        """
+        if self._early is not None:
+            early, rest = self._early[: len(buffer)], self._early[len(buffer) :]
+            buffer[: len(early)] = early
+            self._early = rest or None
+            return len(early)
+        if self._unsent:
+            self._flush()
+        if self._ended:
+            return 0
+        ciphertext = super().receive()
+        if ciphertext is None:
+            return None
+        with self._tls:
+            self._feed(ciphertext)
+            count = self._fill(buffer)
+            if count == len(buffer):
+                self._early = self._decrypt() or None
+            ended, answering = self._ended, self._to_peer.pending > 0
+        if answering:
+            self._flush()
+        return count if count or ended else None
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
@@ -237,32 +262,41 @@ class TlsConnection(SocketConnection):
         """Return all data there is, b"" at the end, None when there is none."""
         buffer = _buffers.pop() if _buffers else memoryview(bytearray(BUFFER_BYTES))
         parts: list[bytes] = []
-        filled = 0
         try:
-            while self._from_peer.pending or self._ssl.pending() or self._from_peer.eof:
-                count = cast("int", self._ssl.read(RECORD_BYTES, buffer[filled:]))
-                self._ended = not count
-                if not count:
+            while filled := self._fill(buffer):
+                parts.append(bytes(buffer[:filled]))
+                if filled < len(buffer):
                     break
-                filled += count
-                if filled > BUFFER_BYTES - RECORD_BYTES:
-                    parts.append(bytes(buffer[:filled]))
-                    filled = 0
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLZeroReturnError:
-            self._ended = True
         except ssl.SSLError:
-            if not parts and not filled:
+            if not parts:
                 raise
         finally:
-            if filled:
-                parts.append(bytes(buffer[:filled]))
             if len(_buffers) < BUFFERS_MAX:
                 _buffers.append(buffer)
         if len(parts) == 1:
             return parts[0]
         return b"".join(parts) if parts or self._ended else None
+
+    def _fill(self, buffer: memoryview) -> int:
+        """Decrypt into a buffer as much as there is, or as it holds, and return how much; at the end note that."""
+        filled = 0
+        try:
+            while filled < len(buffer) and not self._ended and self._holds_more():
+                count = cast("int", self._ssl.read(len(buffer) - filled, buffer[filled:]))
+                self._ended = not count
+                filled += count
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._ended = True
+        except ssl.SSLError:
+            if not filled:
+                raise
+        return filled
+
+    def _holds_more(self) -> bool:
+        """Return whether there may be something to decrypt; asking OpenSSL in vain costs an exception."""
+        return bool(self._from_peer.pending or self._ssl.pending() or self._from_peer.eof)
 
     def _flush(self) -> bool:
         """Write ciphertext to the socket as far as it goes and return whether nothing is left.
