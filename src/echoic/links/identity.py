@@ -45,14 +45,18 @@ class Identity:
     """The list of revoked certificates, signed by the authority; None if nobody is ever revoked."""
 
     @classmethod
-    def named(cls, name: str) -> "Identity":
+    def named(cls, name: str, root: Path | None = None) -> "Identity":
         """Return the identity that `echoic keys issue NAME` has made, or that was copied to this machine.
+
+        Args:
+            name: Whose it is.
+            root: The folder of identities, if not $ECHOIC_HOME or what stands for it.
 
         Raises:
             LocalError: Nobody can be called this.
             InsecureError: There is none of this name, or others than its owner may read its key.
         """
-        path, folder = identity_path(name), authority_folder()
+        path, folder = identity_path(name, root), authority_folder(root)
         if read_private(path) is None:
             raise InsecureError(f"there is no identity `{name}`, expected {path}; `echoic keys issue {name}` makes one")
         return cls(path, path, folder / AUTHORITY, folder / REVOKED)

@@ -60,7 +60,7 @@ class Authority:
 
     @classmethod
     def create(cls, folder: Path | None = None, *, days: int = AUTHORITY_DAYS) -> "Authority":
-        """Make an authority, in a folder that has none.
+        """Make an authority, in a folder that has none; what it issues comes into the folder `identities` beside.
 
         Raises:
             LocalError: There is one already, or the folder cannot be written.
@@ -162,7 +162,7 @@ class Authority:
     def _issue(self, name: str, hosts: tuple[str, ...], days: int, *, replace: bool) -> Path:
         if not 1 <= days <= DAYS_MAX:
             raise LocalError(f"a certificate holds for 1 to {DAYS_MAX} days, got {days}")
-        now, path = time.time(), identity_path(name)
+        now, path = time.time(), identity_path(name, self.folder.parent)
         if not replace and path.exists():
             raise LocalError(f"{path} is there already; `echoic keys rotate {name}` renews it, --force replaces it")
         made = make_certificate(self._certified, name, hosts, _date(now), days)

@@ -17,19 +17,19 @@ ISSUERS: Final = "issuers"
 REVOKED_TOKENS: Final = "revoked-tokens"
 
 
-def authority_folder() -> Path:
-    """Return the folder of the authority, or of what this machine knows of it."""
-    return home() / "authority"
+def authority_folder(root: Path | None = None) -> Path:
+    """Return the folder of the authority, or of what this machine knows of it; `root` is `home()` if not given."""
+    return (root or home()) / "authority"
 
 
-def identity_path(name: str) -> Path:
-    """Return the file with the certificate and the key of a name.
+def identity_path(name: str, root: Path | None = None) -> Path:
+    """Return the file with the certificate and the key of a name; `root` is `home()` if not given.
 
     Raises:
         LocalError: Nobody can be called this.
     """
     check_name(name, "a certificate's")
-    return home() / "identities" / f"{name}.pem"
+    return (root or home()) / "identities" / f"{name}.pem"
 
 
 def identity_names() -> list[str]:

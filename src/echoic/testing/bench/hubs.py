@@ -5,13 +5,15 @@
     pipeline   each stage creates the channel it listens to, and is a source of the next stage's
     channels   as many as asked for, all between the same two hubs, taking turns
 
-On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only. Nobody calls `flush`:
+On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only, and an identity TLS
+over TCP, with certificates of an authority that is made for the occasion. Nobody calls `flush`:
 the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
 """
 
 import errno
 import os
 import socket
+import tempfile
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +32,7 @@ from echoic.testing.bench.peers import Peer, join, start_chain, start_peers, tim
 if TYPE_CHECKING:
     from echoic import Batch, Channel, Hub, Source
 
-__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "Memory", "environment", "measure_memory"]
+__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "ECHOIC_TLS", "Memory", "environment", "measure_memory"]
 
 SINK, STAGE, MEMORY = (f"{__name__}:{name}" for name in ("sink", "stage", "weigh"))
 WARMING_CHANNELS = 64
@@ -39,26 +41,39 @@ BLOCK_BYTES_MIN = 32_768
 
 @contextmanager
 def _open(setup: Setup, *, links: str | None, in_turn: bool = False) -> Iterator[Session]:
-    from echoic import Hub
+    from echoic import Hub, Identity
 
-    variables = {} if links is None else {"ECHOIC_LINKS": links}
     with ExitStack() as stack:
+        variables = {"ECHOIC_IDENTITY": ""} if links is None else {"ECHOIC_IDENTITY": "", "ECHOIC_LINKS": links}
+        if links == "tls":
+            variables = stack.enter_context(_identified())
         before = _tcp_connections()
         with environment(variables):
-            hub = stack.enter_context(Hub())
+            hub = stack.enter_context(Hub(identity=Identity.of_environment()))
             opened = _open_stages if setup.stages > 1 else partial(_open_sinks, in_turn=in_turn)
             sources, peers = opened(hub, setup, variables, stack)
             session = _joined(sources, peers, setup)
-        if links == "tcp" and before is not None and _tcp_connections() == before:
-            warnings.warn("ECHOIC_LINKS=tcp was not obeyed: what is called tcp here is not", stacklevel=2)
+        if links in ("tcp", "tls") and before is not None and _tcp_connections() == before:
+            warnings.warn(f"links are not by TCP: what is called {links} here is not", stacklevel=2)
         yield session
 
 
 ECHOIC = Contender("echoic", partial(_open, links=None))
 ECHOIC_TCP = Contender("echoic tcp", partial(_open, links="tcp"))
+ECHOIC_TLS = Contender("echoic tls", partial(_open, links="tls"))
 ECHOIC_IN_TURN = Contender(
     "echoic, one after the other", partial(_open, links=None, in_turn=True), lambda setup: setup.synchronous
 )
+
+
+@contextmanager
+def _identified() -> Iterator[dict[str, str]]:
+    """Give the variables by which processes have an identity, which is made for them."""
+    from echoic.trust.authority import Authority
+
+    with tempfile.TemporaryDirectory() as folder:
+        Authority.create(Path(folder) / "authority").issue("bench")
+        yield {"ECHOIC_HOME": folder, "ECHOIC_IDENTITY": "bench"}
 
 
 @contextmanager
@@ -168,10 +183,10 @@ def _submit_batches(source: "Source", records: Records, count: int) -> None:
 
 def sink(control: Control, setup: Setup, argument: Argument) -> None:
     """Subscribe to every channel and count; this runs in the peer."""
-    from echoic import Hub
+    from echoic import Hub, Identity
 
     first = int(str(argument["first"]))
-    with Hub() as hub:
+    with Hub(identity=Identity.of_environment()) as hub:
         for number in range(first, first + setup.channels):
             channel = hub.open(f"{argument['prefix']}{number}", _declared(setup))
             _subscribe(channel, setup, _counting(control, setup))
@@ -181,9 +196,9 @@ def sink(control: Control, setup: Setup, argument: Argument) -> None:
 
 def stage(control: Control, setup: Setup, argument: Argument) -> None:
     """Relay to the next stage, or count if there is none; this runs in the peer."""
-    from echoic import Hub
+    from echoic import Hub, Identity
 
-    with Hub() as hub:
+    with Hub(identity=Identity.of_environment()) as hub:
         channel = hub.create("stage", _declared(setup))
         handler = _counting(control, setup)
         if "next_id" in argument:

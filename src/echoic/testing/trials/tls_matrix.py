@@ -1,0 +1,170 @@
+"""Trial 19: everybody who must not be let in, at every door.
+
+    a stranger dials us        {wrong authority, expired, not yet valid, self-signed, revoked, no certificate,
+                                TLS 1.2, no TLS, HTTP} x every door
+    we dial a stranger         {wrong authority, expired, not yet valid, self-signed, revoked, wrong host,
+                                TLS 1.2, no TLS} x everything of ours that dials
+    a stranger shows a token   {revoked, expired, not yet valid, forged, altered, ...} x whatever reads tokens
+
+The stranger writes down every byte. It must not be told anything: no byte inside TLS, no secret word outside of it, and
+whoever does not even speak TLS 1.3 hears an alert at most. What it cannot be kept from is the listener's certificate,
+which TLS shows to whoever begins a handshake, and which names the hub's owner and hosts.
+
+In every column somebody good comes too, and must be let in: a door that is shut for everybody proves nothing. The hosts
+in the certificate of one who dials are not compared with where it comes from, since that is often a router; only who is
+dialled must be where its certificate says.
+"""
+
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from echoic.links import Identity, parse_address
+from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock
+from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
+from echoic.testing.trials.tls_peer import Heard, converse
+from echoic.testing.trials.tls_tokens import token_problems
+from echoic.testing.trials.trial import Findings, Tell
+
+__all__ = ["door_problems", "knock_problems", "run"]
+
+HEARING_SECONDS: Final = 7.0  # a handshake has five
+HEARING_SECONDS_GOOD: Final = 1.0
+ALERT_BYTES: Final = 7
+ALERT: Final = 0x15
+WELCOME: Final = b"\1"
+HTTP: Final = b"GET / HTTP/1.1\r\nHost: hub\r\n\r\n"
+SPEECHLESS: Final = frozenset({"TLS 1.2", "no TLS", "HTTP"})
+"""Who does not begin a handshake of TLS 1.3, and so hears no certificate either."""
+
+
+def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there is no chance in it
+    """Try all cells, `size` times."""
+    problems: list[str] = []
+    cells = 0
+    for done in range(size):
+        with tempfile.TemporaryDirectory() as folder:
+            papers = Papers(Path(folder))
+            for cell, problem in (
+                *door_problems(papers),
+                *knock_problems(papers),
+                *token_problems(papers.authority),
+            ):
+                cells += 1
+                if problem:
+                    problems.append(f"{cell}: {problem}")
+        tell(done + 1)
+    return Findings(tuple(problems), {"cells": cells})
+
+
+def door_problems(papers: Papers, doors: Mapping[str, Door] = DOORS) -> Iterator[tuple[str, str]]:
+    """Yield every cell of strangers that dial us with what is wrong in it, "" if nothing is."""
+    for name, open_door in doors.items():
+        with open_door(papers.good) as door:
+            for kind, context in _callers(papers).items():
+                piece = HTTP if kind == "HTTP" else door.piece
+                heard = _dial(door.address, context, piece, HEARING_SECONDS)
+                yield f"{kind} at {name}", _told(kind, heard, door.secrets)
+            good = _dial(door.address, papers.context(papers.other, listening=False), door.piece, HEARING_SECONDS_GOOD)
+            yield f"somebody good at {name}", "" if good.said.startswith(WELCOME) else "it was not let in"
+
+
+def knock_problems(papers: Papers, knocks: Mapping[str, Knock] = KNOCKS) -> Iterator[tuple[str, str]]:
+    """Yield every cell of strangers that we dial with what is wrong in it, "" if nothing is."""
+    for name, knock in knocks.items():
+        for kind in (*BAD_PAPERS, "wrong host", "TLS 1.2", "no TLS"):
+            who = papers.bad.get(kind, papers.other)
+            with Impostor(None if kind == "no TLS" else _serving(papers, who, old=kind == "TLS 1.2")) as impostor:
+                knock(papers.good, impostor.address)
+            yield f"{name} to {kind}", impostor.problem()
+        with Impostor(_serving(papers, papers.other)) as good:
+            knock(papers.good, good.address)
+        yield f"{name} to somebody good", "" if any(each.said for each in good.heard) else "it was told nothing"
+
+
+class Impostor:
+    """Listens where somebody of ours dials, welcomes everybody, and writes down what it is told."""
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self.heard: Final[list[Heard]] = []
+        self._context = context
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(HEARING_SECONDS)
+        self.address: Final = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self._threads: list[threading.Thread] = [threading.Thread(target=self._accept, daemon=True)]
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for thread in list(self._threads):
+            thread.join(HEARING_SECONDS)
+
+    def problem(self) -> str:
+        """Return what is wrong with what was heard, "" if nothing is."""
+        if not self.heard:
+            return "nobody came"
+        said = b"".join(each.said for each in self.heard) if self._context is not None else b""
+        if said:
+            return f"it was told {said[:80]!r}"
+        words = _words(b"".join(each.wire for each in self.heard), SECRETS)
+        return f"it heard {words} outside of TLS" if words else ""
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                plain, _ = self._listening.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._converse, args=(plain,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _converse(self, plain: socket.socket) -> None:
+        self.heard.append(converse(plain, self._context, WELCOME, HEARING_SECONDS_GOOD, listening=True))
+
+
+def _callers(papers: Papers) -> dict[str, ssl.SSLContext | None]:
+    """Return how each stranger speaks; None where it speaks no TLS."""
+    nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    nobody.check_hostname = False
+    nobody.verify_mode = ssl.CERT_NONE
+    old = papers.context(papers.other, listening=False)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    believed = {kind: papers.context(papers.bad[kind], listening=False) for kind in BAD_PAPERS}
+    return {**believed, "no certificate": nobody, "TLS 1.2": old, "no TLS": None, "HTTP": None}
+
+
+def _serving(papers: Papers, who: Identity, *, old: bool = False) -> ssl.SSLContext:
+    context = papers.context(who, listening=True)
+    if old:
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _dial(address: str, context: ssl.SSLContext | None, piece: bytes, seconds: float) -> Heard:
+    return converse(socket.create_connection(parse_address(address), seconds), context, piece, seconds)
+
+
+def _told(kind: str, heard: Heard, secrets: tuple[str, ...]) -> str:
+    """Return what is wrong with what a stranger was told, "" if nothing is."""
+    if not heard.ended:
+        return f"it was not refused within {HEARING_SECONDS:g} s"
+    if kind in SPEECHLESS:
+        alert = len(heard.wire) == ALERT_BYTES and heard.wire[0] == ALERT
+        return "" if alert or not heard.wire else f"it heard more than an alert: {heard.wire[:80]!r}"
+    if heard.said:
+        return f"it was told {heard.said[:80]!r}"
+    words = _words(heard.wire, secrets)
+    return f"it heard {words} outside of TLS" if words else ""
+
+
+def _words(heard: bytes, secrets: tuple[str, ...]) -> list[str]:
+    return [word for word in secrets if word.encode() in heard]
