@@ -137,9 +137,9 @@ def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa:
         atheris.Fuzz()  # ends the process
     except BaseException:  # noqa: BLE001 - told in the log, and by the code
         traceback.print_exc()
-    finally:
         sys.stderr.flush()
         os._exit(FAILED)
+    os._exit(FAILED)  # a fuzzer that comes back has not fuzzed
 
 
 def _taken(target: Target, folder: Path) -> Any:  # noqa: ANN401 - what atheris wants
