@@ -221,3 +221,19 @@ def test_rights_are_set_by_several_threads_and_not_in_a_closed_hub(start_hub: St
     hub.close()
     with pytest.raises(ClosedError):
         hub.set_rights(rules)
+
+
+def test_a_named_sink_of_somebody_goes_on_where_it_was_whatever_another_of_its_name_does(
+    office: Office, tmp_path: Path
+) -> None:
+    office.grant(RULES + "allow press subscribe trades\n")
+    exchange, desk, press = (office.hub(name) for name in ("exchange", "desk", "press"))
+    trades = exchange.create("trades", Trade)
+    exchange.record(trades, tmp_path / "journal")
+    source = trades.source()
+    for hub, first, end in ((desk, 0, 5), (press, 0, 10), (desk, 5, 15), (press, 10, 20)):
+        source.submit_batch([Trade("IBM", 1.0, end - 5 + number) for number in range(5)])
+        got: list[int] = []
+        with hub.open(trades.id, Trade).resume(lambda trade, _, got=got: got.append(trade.volume), name="billing"):
+            eventually(lambda got=got, count=end - first: len(got) >= count, "what has come since is there")
+        assert got == list(range(first, end))
