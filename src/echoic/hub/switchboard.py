@@ -59,6 +59,7 @@ from echoic.formats import Format
 from echoic.hub.answers import answer_of
 from echoic.hub.compiling import Compiler
 from echoic.hub.deliveries import Deliveries
+from echoic.hub.diallers import Diallers
 from echoic.hub.hello import hello_of
 from echoic.hub.large_storage import LargeStorage
 from echoic.hub.link import Link, LoneWay
@@ -125,6 +126,7 @@ class Switchboard:
         """The groups that were joined here, by name: their members connect to this hub's address."""
         self._deliveries = deliveries
         self._reception = Reception(listener, identity, hello_of(self.core), self)
+        self._diallers = Diallers(self._reception.dial)
 
     def do(self, action: Callable[[Concentrator], M]) -> M:
         """Let the concentrator do something, then do what it wants."""
@@ -538,9 +540,7 @@ class Switchboard:
     def _act_of(self, effect: Effect) -> Callable[[], None] | None:
         match effect:
             case Dial(address):
-                return threading.Thread(
-                    target=self._reception.dial, args=(address,), name="echoic-dial", daemon=True
-                ).start
+                return partial(self._diallers.add, address)
             case Forgotten(hub):
                 self._room.wake()
                 link = self._links.pop(hub, None)

@@ -1,0 +1,71 @@
+"""Threads that dial: few of them for many addresses, none twice, and none left when all is done."""
+
+import threading
+import time
+
+from echoic.hub.diallers import Diallers
+from tests.hub.parties import eventually
+
+
+class Line:
+    """Notes who is dialled, and how many at a time; each call takes until it is let through."""
+
+    def __init__(self) -> None:
+        self.dialled: list[str] = []
+        self.busy = self.most = 0
+        self.through = threading.Event()
+        self._lock = threading.Lock()
+
+    def dial(self, address: str) -> None:
+        with self._lock:
+            self.dialled.append(address)
+            self.busy += 1
+            self.most = max(self.most, self.busy)
+        self.through.wait(10)
+        with self._lock:
+            self.busy -= 1
+
+
+def _threads() -> int:
+    return sum(thread.name == "echoic-dial" for thread in threading.enumerate())
+
+
+def test_thousands_of_hubs_are_dialled_by_a_few_threads_each_once_and_in_order() -> None:
+    line, before = Line(), _threads()
+    diallers = Diallers(line.dial, threads_max=8)
+    for number in range(5000):
+        diallers.add(f"h{number}")
+        diallers.add(f"h{number}")
+    eventually(lambda: line.busy == 8, "all threads dial")
+    assert _threads() - before == 8
+    line.through.set()
+    eventually(lambda: len(line.dialled) == 5000, "all were dialled")
+    assert line.most == 8
+    assert sorted(line.dialled) == sorted(f"h{number}" for number in range(5000))
+    eventually(lambda: _threads() == before, "the threads have ended")
+
+
+def test_an_address_can_be_dialled_again_when_it_was() -> None:
+    line = Line()
+    line.through.set()
+    diallers = Diallers(line.dial)
+    for times in range(1, 4):
+        diallers.add("h")
+        eventually(lambda times=times: len(line.dialled) == times, "it was dialled")  # type: ignore[misc]
+        time.sleep(0.01)
+
+
+def test_one_that_does_not_answer_holds_up_nobody() -> None:
+    deaf, heard = threading.Event(), list[str]()
+
+    def dial(address: str) -> None:
+        if address == "deaf":
+            deaf.wait(10)
+        heard.append(address)
+
+    diallers = Diallers(dial)
+    diallers.add("deaf")
+    diallers.add("honest")
+    eventually(lambda: heard == ["honest"], "the other is dialled")
+    deaf.set()
+    eventually(lambda: heard == ["honest", "deaf"], "and so is this")
