@@ -15,6 +15,10 @@ and then at most half of that or one record. Should the socket refuse neverthele
 system short of memory, what is left goes out with the next call of `send`, `receive` or `writable`, and nothing more is
 taken before that.
 
+What it costs, in nanoseconds of processor time for each byte of 10 MB events, on a busy machine: 0.8 on either side,
+where TCP alone takes 0.15. More than half of that is OpenSSL (0.46, of which AES-GCM is 0.22 and the rest are its
+copies), a quarter the socket, 0.1 the way through memory. 64 KB at a time is best: more does not stay in the cache.
+
 A stranger is told nothing but what TLS itself says: an alert, or the listener's certificate, to whoever begins a
 handshake of TLS 1.3 as it should. It has so many seconds and bytes for all of it.
 
