@@ -69,11 +69,13 @@ def spelled_out(text: str) -> str:
 
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
 LONG = ("spark", "Java", "browser", *(f"tests/{name}/" for name in (
-    "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing", "groups",
-    "recorder", "papers",
+    "reliability", "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing",
+    "groups", "recorder", "papers",
 )))  # fmt: skip
-OWN_JAVA = ("cluster", "declarative_pipelines", "java", "kills", "packing", "session", "worker_memory")
+OWN_JAVA = ("cluster", "declarative_pipelines", "java", "packing", "session", "worker_memory")
 """The files of Spark that have nothing to do with the session of the others."""
+
+SPARK_TRIAL = "tests/reliability/test_25_spark_restart.py"
 
 
 class ByFile(LoadScopeScheduling):
@@ -83,6 +85,8 @@ class ByFile(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         if file.startswith("tests/viewer/browser/") or file == "tests/reliability/test_23_viewer.py":
             return "browser"
+        if file == SPARK_TRIAL:
+            return "Java"
         if not file.startswith("tests/spark/"):
             return file
         return "Java" if file.removeprefix("tests/spark/test_").removesuffix(".py") in OWN_JAVA else "spark"

@@ -289,6 +289,7 @@ def test_one_name_has_so_many_links_derivations_and_changes_and_no_more() -> Non
         made.meet("desk2", "manager")
     for name in ("a", "b"):
         assert isinstance(made.ask("desk0", "manager", Derive(cheap(f"trades.{name}"))), DerivedAs)
+        made.subscribe("desk0", "manager", f"trades.{name}")
     assert refusal(made.ask("desk1", "manager", Derive(cheap("trades.c")))) == "LimitExceededError"
     tune = Tune("trades.a", bytes(Batch.of([Low(1.0)], Low).records))
     replies = [made.ask("desk0", "manager", tune) for _ in range(5)]

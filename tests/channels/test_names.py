@@ -187,3 +187,14 @@ def test_a_request_is_answered_once_by_whom_it_was_put_to_or_refused() -> None:
     requests.overdue(REQUEST_NS)
     assert isinstance(answers[-1], Refused)
     assert not len(requests)
+
+
+def test_who_stood_still_gives_nobody_up_for_the_time_that_it_did_not_see_pass() -> None:
+    requests, answers = Requests(), list[Message]()
+    requests.overdue(0)
+    requests.add("h", 0, answers.append)  # asked when it goes on, before it has looked at the time
+    requests.overdue(2 * REQUEST_NS)
+    assert not answers
+    for step in range(1, 10 * REQUEST_NS // 10**9 + 1):
+        requests.overdue(2 * REQUEST_NS + step * 10**8)
+    assert len(answers) == 1

@@ -97,7 +97,7 @@ def test_the_limit_is_one_of_bytes() -> None:
 
 def test_there_may_be_as_many_words_as_the_limit() -> None:
     assert len(kinds("a;" * (TOKENS_MAX // 2))) == TOKENS_MAX + 1
-    assert refusals("a;" * (TOKENS_MAX // 2) + "b")[0][2] == "the code has more than 20000 words"
+    assert refusals("a;" * (TOKENS_MAX // 2) + "b")[0][2] == "the code has more than 10000 words"
 
 
 @pytest.mark.parametrize(

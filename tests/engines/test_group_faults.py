@@ -1,7 +1,8 @@
-"""Embedded members as processes, with their logs on disks, and what really happens to them: they are killed, parted,
-stopped, their disks are full or gone. Whatever happens, what they were given is one order, and nothing of it is lost.
+"""Embedded members as processes, with their logs on disks, and what really happens to them: they are killed, stopped,
+their disks are full or gone. Whatever happens, what they were given is one order, and nothing of it is lost.
 
-`python -m tests.engines.fault_campaign` does the same for longer, and for every engine.
+How they are parted is tried in `tests/reliability/test_05_partitions.py`; `python -m tests.engines.fault_campaign` does
+all of it for longer, and for every engine.
 """
 
 import random
@@ -13,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from echoic.errors import ClosedError
-from tests.engines.fault_campaign import Campaign
 from tests.engines.trios import NAMES, ProcessTrio, namespaces
 
 pytestmark = pytest.mark.system
@@ -34,17 +34,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessTrio]:
 def trio(place: ProcessTrio) -> Iterator[ProcessTrio]:
     yield place
     place.end()
-
-
-def test_links_cut_under_load_bring_nobody_what_others_do_not_get(trio: ProcessTrio) -> None:
-    trio.need("cut")
-    campaign = Campaign(trio, seed=1)
-    campaign.begin()
-    for cut in range(3):
-        campaign.cut(NAMES[cut % 3], seconds=(0.2, 1.4, 0.6)[cut])
-    figures = campaign.finish()
-    assert figures.events > 100
-    assert figures.views > 1
 
 
 def test_a_leader_that_stands_still_is_replaced_and_goes_on_as_a_follower(trio: ProcessTrio) -> None:

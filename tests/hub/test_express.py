@@ -22,7 +22,7 @@ def close_lanes(*hubs: Hub) -> None:
         for source in hub._sources:
             source._lane = None
         for link in hub._switchboard.links():
-            link.lane = None
+            link.lanes.clear()
 
 
 def outcome(start_hub: StartHub, kind: type, events: list[Any], *, express: bool, declared: Any) -> tuple[Any, ...]:
@@ -50,7 +50,7 @@ def outcome(start_hub: StartHub, kind: type, events: list[Any], *, express: bool
                 source.submit_sync(item)
             except DeliveryError as error:
                 told.append(str(error).replace(sink.name, "it").replace(there.address, "there"))
-        used = source._lane is not None and any(link.lane for link in there._switchboard.links())
+        used = source._lane is not None and any(link.lanes for link in there._switchboard.links())
         assert used or not express or declared is Quote
         source.flush()
         got.has(len(events))
@@ -110,3 +110,20 @@ def test_a_lane_survives_a_connection_that_breaks(start_hub: StartHub, any_link:
             for link in here._switchboard.links():
                 link.connection.close()
     assert got.numbers == list(range(100))
+
+
+def test_channels_by_turns_all_take_the_short_way(start_hub: StartHub) -> None:
+    """One way for a link was not enough: the next channel's event closed it, and each took three times as long."""
+    here, there = start_hub(), start_hub()
+    seen = Collector()
+    sources = []
+    for number in range(8):
+        channel = here.create(f"ticks-{number}", Tick)
+        there.open(channel.id, Tick).subscribe(seen)
+        sources.append(channel.source())
+    for number in range(4):
+        for source in sources:
+            source.submit_sync(Tick(1, number), timeout=30)
+    (link,) = there._switchboard.links()
+    assert len(link.lanes) == len(sources)
+    assert len(seen.numbers) == 4 * len(sources)

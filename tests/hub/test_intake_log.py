@@ -1,4 +1,4 @@
-"""The log of an intake on a disk that loses power, fills up and fails: what was committed is there, in order."""
+"""The log of an intake on a disk that fills up and fails; through losses of power it goes in `tests/reliability`."""
 
 from random import Random
 
@@ -48,37 +48,6 @@ def test_what_was_committed_is_read_back_with_its_numbers() -> None:
     again.close()
     third = opened(disk)
     assert (third.begun, third.queries, contents(third)) == (nexts, (("query", 4),), {5: body_of(5)})
-
-
-@settings(max_examples=150, deadline=None)
-@given(seed=some.integers(0, 2**32), after=some.integers(0, 40), power=some.booleans(), renewing=some.booleans())
-def test_what_was_acknowledged_is_there_after_a_crash_at_any_moment(
-    seed: int, after: int, power: bool, renewing: bool
-) -> None:
-    disk = SimulatedDisk(Random(seed))
-    log = opened(disk)
-    disk.sync_directory("")
-    done, forgotten = 0, 0
-    disk.stop(after)
-    try:
-        for epoch in range(12):
-            append(log, epoch)
-            done = epoch + 1
-            if renewing and epoch % 4 == 3:
-                log.renew([("query", epoch)])
-                forgotten = done
-    except JournalError:
-        pass
-    (disk.crash if power else disk.kill)()
-    again = opened(disk)
-    found = contents(again)
-    known = max([*found, *(epoch for _, epoch in again.queries), -1]) + 1
-    assert done <= known <= done + 1
-    assert list(found) == list(range(known - len(found), known))
-    assert known - len(found) <= max(done, forgotten + 4)
-    assert found == {epoch: body_of(epoch) for epoch in found}
-    append(again, known)
-    assert contents(opened(disk))[known] == body_of(known)
 
 
 @given(seed=some.integers(0, 2**32), place=some.floats(0, 0.999))
@@ -135,6 +104,37 @@ def test_what_is_committed_after_a_log_could_not_be_begun_anew_is_there_or_refus
         return
     append(log, 1)
     assert contents(opened(disk)) == {0: body_of(0), 1: body_of(1)}
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["killed before its sync", "its sync failed"])
+def test_an_epoch_that_is_found_is_on_the_disk_before_anybody_is_told_so(fails: bool) -> None:
+    for seed in range(20):
+        disk = SimulatedDisk(Random(seed))
+        log = opened(disk)
+        disk.sync_directory("")
+        append(log, 0)
+        if fails:
+            disk.fail_sync(cached=True)
+        else:
+            disk.stop(1)
+        with pytest.raises(JournalError):
+            append(log, 1)
+        disk.kill()
+        found = contents(opened(disk))
+        disk.crash()
+        assert contents(opened(disk)) == found
+
+
+def test_rows_whose_sync_failed_are_never_taken_for_safe() -> None:
+    disk = SimulatedDisk(Random(1))
+    disk.make_directory(FOLDER)
+    spool = Spool(disk, FOLDER, memory_bytes_max=0)
+    attempt = Attempt("query", 0, 0, 1)
+    spool.put(attempt, b"12345678", 1)
+    disk.fail_sync()
+    for problem in ("cannot sync staged rows", "staged rows may be lost"):
+        with pytest.raises(JournalError, match=problem):
+            spool.sync((attempt,))
 
 
 def test_a_journal_with_other_partitions_is_told() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from echoic.links import Connection, Listener, dial, listener
-from echoic.links.sockets import SocketConnection
+from echoic.links.sockets import RECEIVE_BYTES, RECEIVE_BYTES_CALM, SocketConnection
 from tests.links.conftest import Connect
 
 HERE, THERE = "198.51.100.1", "198.51.100.2"
@@ -106,3 +106,17 @@ def test_a_connection_over_tcp_that_leaves_the_machine_is_checked() -> None:
     assert accepted.checked
     for each in (dialled, accepted, listening):
         each.close()
+
+
+def test_a_connection_asks_for_as_much_as_comes() -> None:
+    """Rooms of 64 KB for a few bytes, shrunk each time, made the heap of a calm hub creep."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        connection = SocketConnection(ours, "peer", checked=False)
+        theirs.sendall(b"x" * 100)
+        assert len(connection.receive()) == 100
+        assert connection._receive_bytes == RECEIVE_BYTES_CALM  # noqa: SLF001 - it is seen nowhere else
+        theirs.sendall(b"x" * RECEIVE_BYTES_CALM)
+        assert len(connection.receive()) == RECEIVE_BYTES_CALM
+        assert connection._receive_bytes == RECEIVE_BYTES  # noqa: SLF001 - likewise
+        connection.close()

@@ -1,28 +1,11 @@
-"""One flipped bit, anywhere in any file of a journal: seen by `verify`, never delivered, and the rest is kept.
-
-`python -m echoic.testing.journal_campaign --losses 0 --flips N` is the campaign.
-"""
+"""One flipped bit in the parts of a journal that chance seldom hits; anywhere else it is in `tests/reliability`."""
 
 import pytest
 
-from echoic.recorder import index, reader, segment_reader
-from echoic.recorder.blocks import BLOCK_HEAD_BYTES, HEAD, KINDS, BlockHead
-from echoic.recorder.scanning import peek
+from echoic.recorder import index
 from echoic.recorder.verifying import recover, verify
 from echoic.testing.flip_campaign import FlippedJournal
-from echoic.testing.journal_campaign import run_flips
 from echoic.testing.journal_sight import see
-from echoic.wire import Buffer
-
-FLIPS, PARTS = 10_000, 5
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_flipped_bit_is_detected_never_delivered_and_the_rest_is_recovered(part: int) -> None:
-    report = run_flips(1000 * part, FLIPS // PARTS)
-    assert report.flips == FLIPS // PARTS
-    assert report.places.keys() >= {"header", "FORMAT", "BATCH", "GAP", "POSITIONS", "COMMIT", "SEAL", "json"}
-    assert report.recovered > 100
 
 
 def test_every_bit_of_a_header_and_of_the_small_files_is_watched() -> None:
@@ -62,20 +45,3 @@ def test_a_segment_that_cannot_be_read_is_named_and_a_hole_and_the_rest_is_recov
     assert see(journal.disk, "trades").events == sight.events
     assert see(journal.disk, "trades").holes == sight.holes
     assert f"{path}.damaged" in journal.disk.files()
-
-
-def test_an_event_that_is_delivered_with_a_flipped_bit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_reader, "parse_block", believing)
-    monkeypatch.setattr(reader, "parse_block", believing)
-    with pytest.raises(AssertionError, match=r"seed 1: .* - trades/.* bit \d+"):
-        FlippedJournal(1).run(500)
-
-
-def believing(data: Buffer, offset: int, seed: int) -> BlockHead | None:
-    """A parser that does not look at checksums."""
-    if len(data) - offset < BLOCK_HEAD_BYTES:
-        return None
-    size, kind, *_ = HEAD.unpack_from(data, offset)
-    if kind not in KINDS or size > len(data) - offset - BLOCK_HEAD_BYTES:
-        return None
-    return peek(memoryview(data), offset)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from echoic.errors import LocalError
 from echoic.rights import RIGHTS, Pattern, Rights, Rule, check_right, parse_rights
-from echoic.rights.rights import REMEMBERED_MAX, RULES_MAX
+from echoic.rights.rights import HOLDINGS_MAX, NAME_CHARACTERS_MAX, REMEMBERED_MAX, RULES_MAX
 
 letters = st.text("ab.*/", max_size=12)
 few = st.sampled_from(["alice", "bob", "desk-7", "anonymous"])
@@ -98,8 +98,47 @@ def test_any_text_is_rules_or_refused(text: str) -> None:
 
 def test_what_is_remembered_is_bounded_and_so_are_rules() -> None:
     rights = parse_rights("allow * publish *")
-    for number in range(2 * REMEMBERED_MAX):
-        assert rights.decide("alice", "publish", f"c{number}")
-    assert len(rights._decisions) <= REMEMBERED_MAX  # noqa: SLF001 - what the limit is about
+    for number in range(REMEMBERED_MAX + 10):
+        assert rights.knows("alice", f"c{number}")
+    for number in range(HOLDINGS_MAX + 10):
+        assert rights.decide(f"alice{number}", "publish", "c")
+    assert len(rights._verdicts) <= REMEMBERED_MAX  # noqa: SLF001 - what the limit is about
+    assert len(rights._holdings) <= HOLDINGS_MAX  # noqa: SLF001
     with pytest.raises(LocalError, match="limit is"):
         Rights([rights.rules[0]] * (RULES_MAX + 1))
+
+
+def test_a_name_longer_than_any_is_neither_granted_nor_kept() -> None:
+    """Peers make names up: thousands of 16 MiB each must not stay in memory, nor in a trail."""
+    rights = parse_rights("allow * * *")
+    long = "c" * (NAME_CHARACTERS_MAX + 1)
+    decision = rights.decide("alice", "publish", long)
+    assert not decision
+    assert len(decision.channel) <= NAME_CHARACTERS_MAX
+    assert not rights.knows("alice", long)
+    assert not rights._verdicts  # noqa: SLF001 - what the limit is about
+
+
+@given(st.lists(rules, max_size=8), few, channels, st.lists(channels, max_size=2))
+def test_somebody_knows_a_channel_if_he_has_any_right_to_it(
+    given_rules: list[Rule], who: str, channel: str, ancestors: list[str]
+) -> None:
+    rights = Rights(given_rules)
+    any_right = any(rights.decide(who, right, channel, ancestors) for right in RIGHTS)
+    assert rights.knows(who, channel, ancestors) == any_right
+
+
+def test_a_listing_of_many_channels_is_not_paid_for_by_the_rules_about_others() -> None:
+    """Beside ten thousand rules about others, asking costs what it does beside none."""
+    looked: list[str] = []
+
+    class Counting(Pattern):
+        def matches(self, name: str) -> bool:
+            looked.append(name)
+            return super().matches(name)
+
+    others = [Rule(True, Counting(f"desk{n}"), ("publish",), Counting(f"lab{n}*")) for n in range(RULES_MAX - 1)]
+    rights = Rights([*others, Rule(True, Counting("bob"), ("subscribe",), Counting("trades*"))])
+    for number in range(1000):
+        assert rights.knows("bob", f"trades{number}")
+    assert len(looked) <= RULES_MAX + 1000

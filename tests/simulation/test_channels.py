@@ -16,7 +16,7 @@ from echoic.testing.simulation import run_simulation
 from tests.simulation.hash_seeds import printed_under_hash_seeds
 
 LARGE_BYTES = CREDIT_BYTES // 16
-SAFETY_SEEDS, LIVENESS_SEEDS, SEEDS_PER_TEST = 200, 80, 20
+SAFETY_SEEDS, LIVENESS_SEEDS, SEEDS_PER_TEST = 40, 20, 20
 
 
 @pytest.mark.parametrize("start", range(0, SAFETY_SEEDS, SEEDS_PER_TEST))

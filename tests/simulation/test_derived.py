@@ -16,7 +16,7 @@ from echoic.testing.simulation import run_simulation
 from tests.simulation.hash_seeds import printed_under_hash_seeds
 
 LARGE_BYTES = CREDIT_BYTES // 16
-SEEDS, SEEDS_PER_TEST = 50, 10
+SEEDS, SEEDS_PER_TEST = 20, 10
 EVEN = Formula(1, 2, 0)
 
 

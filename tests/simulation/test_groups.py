@@ -1,4 +1,4 @@
-"""Groups of simulated members: the ordering core lives through a thousand worlds, and planted mistakes do not."""
+"""Groups of simulated members: the ordering core lives through a hundred worlds, and planted mistakes do not."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +10,7 @@ from echoic.testing.group_campaign import main
 from echoic.testing.planted_bugs import BUGS, planted
 from echoic.testing.simulated_group import Knobs, SimulatedGroup, SimulationCounts
 
-WORLDS, PARTS = 1000, 20
+WORLDS, PARTS = 100, 5
 FOUND_WITHIN = 150
 
 

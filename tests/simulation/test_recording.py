@@ -11,7 +11,7 @@ from echoic.recorder.standing import Standing
 from echoic.testing.simulated_recording import run_recording
 from tests.simulation.hash_seeds import printed_under_hash_seeds
 
-SEEDS, SEEDS_PER_TEST = 80, 20
+SEEDS, SEEDS_PER_TEST = 20, 20
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, SEEDS_PER_TEST))

@@ -17,7 +17,7 @@ from echoic.testing.simulated_turning import TurningSystem
 from echoic.testing.simulation import run_turning
 from echoic.testing.turning_ends import Handle
 
-SEEDS, SEEDS_PER_TEST = 60, 20
+SEEDS, SEEDS_PER_TEST = 20, 20
 NONE, HOLDING, PASSING, OTHER = 0, 3, 4, 5
 
 

@@ -2,15 +2,18 @@
 
     python -m tests.spark.kill_campaign --kills 30 --seed 7
 
+`tests/reliability/test_25_spark_restart.py` is the trial that runs it.
+
     exchange    a name server, and a source of numbered ticks; it lives
     recorder    `echoic record ticks`
     intake      `echoic intake copies`
     driver      `echoic pipeline run`: ticks to a table, ticks in windows to another, and each tick back to a channel
 
 The seed decides who is killed when: the driver with its JVM and all its processes, its Python workers alone, the
-recorder or the intake. Kills come while batches are under way, since ticks come all the time and a batch has few of
-them. The dead are started again. In the end the exchange stops, the pipeline finishes what there is, and then the first
-table and the channel's journal must have each tick of the recorded channel exactly once, and the windows must add up.
+recorder or the intake. Kills come while batches are under way: when Spark has written down what a batch is to have, and
+not yet that it is done. The dead are started again. In the end the exchange stops, the pipeline finishes what there is,
+and then the first table and the channel's journal must have each tick of the recorded channel exactly once, and the
+windows must add up.
 """
 
 import argparse
@@ -34,7 +37,7 @@ import echoic
 from echoic.spark import committed_files
 from tests.spark.kill_exchange import TICK
 
-__all__ = ["CampaignReport", "run_campaign"]
+__all__ = ["CampaignReport", "differences_in", "run_campaign"]
 
 Kind = Literal["driver", "workers", "recorder", "intake"]
 
@@ -106,6 +109,7 @@ class Campaign:
             for kind in kinds:
                 self._await_progress()
                 time.sleep(self._chance.uniform(0.05, 1.0))
+                self._wait_for(self._in_batch, "a batch that is under way")
                 tell(f"killing the {kind}")
                 self._kill(kind)
             self._await_progress()
@@ -164,6 +168,17 @@ class Campaign:
             for folder in (self.folder / "state" / "checkpoints").glob("*")
         )
 
+    def _in_batch(self) -> bool:
+        """Whether some output has begun a batch that it has not finished."""
+        begun = {
+            folder.name: max((int(path.name) for path in (folder / "offsets").glob("[0-9]*")), default=-1)
+            for folder in (self.folder / "state" / "checkpoints").glob("*")
+        }
+        return any(
+            batch >= 0 and not (self.folder / "state" / "checkpoints" / name / "commits" / str(batch)).exists()
+            for name, batch in begun.items()
+        )
+
     def _finish(self, tell: Callable[[str], None]) -> None:
         """Let the ticks end, and the pipeline do what is left."""
         tell("finishing")
@@ -209,6 +224,12 @@ def run_campaign(folder: Path, kinds: list[Kind], seed: int, tell: Callable[[str
     began = time.monotonic()
     campaign = Campaign(folder, seed)
     campaign.run(kinds, tell)
+    recorded = len(_numbers(echoic.Journal(folder / "journals", "ticks")))
+    return CampaignReport(seed, dict(campaign.killed), time.monotonic() - began, recorded, differences_in(folder))
+
+
+def differences_in(folder: Path) -> tuple[str, ...]:
+    """Compare the tables and the channel of a pipeline with the journal of its source; return what is wrong."""
     recorded = _numbers(echoic.Journal(folder / "journals", "ticks"))
     wrong = [*_differences("the exchange", range(len(recorded)), "its journal", recorded)]
     wrong += _differences(
@@ -216,7 +237,7 @@ def run_campaign(folder: Path, kinds: list[Kind], seed: int, tell: Callable[[str
     )
     wrong += _differences("the journal", recorded, "the copies", _numbers(echoic.Journal(folder / "copies", "copies")))
     wrong += _wrong_sums(echoic.Journal(folder / "journals", "ticks"), _table(folder / "tables" / "sums"))
-    return CampaignReport(seed, dict(campaign.killed), time.monotonic() - began, len(recorded), tuple(wrong))
+    return tuple(wrong)
 
 
 def _echoic(*words: str) -> list[str]:

@@ -162,25 +162,6 @@ def test_a_flood_of_connections_keeps_no_honest_hub_away(hub: Hub) -> None:
     eventually(lambda: len(list(Path("/proc/self/fd").iterdir())) <= descriptors, "descriptors return")
 
 
-def test_an_honest_hub_comes_in_over_tcp_during_a_flood() -> None:
-    """127.0.0.2 has no Unix socket; the dialler is another process, so that it has no short cut."""
-    import subprocess
-    import sys
-
-    with Hub("127.0.0.2:0") as hub:
-        hub.create("ticks", Tick)
-        flood = [connect(hub) for _ in range(500)]
-        try:
-            program = f"import echoic\nwith echoic.Hub() as hub: print(hub.open('echoic://{hub.address}/ticks').format)"
-            done = subprocess.run(
-                [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-            )
-            assert "Tick" in done.stdout, done.stderr
-        finally:
-            for stranger in flood:
-                stranger.close()
-
-
 def dawdle(hub: Hub) -> float:
     """Say hello so slowly that it never ends; return after how many seconds the other hung up."""
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""The fuzzer of hubs, short; `echoic fuzz channels --count N` is the campaign."""
+"""The fuzzer of hubs, short; trial 7 (`echoic soak frames`) and `echoic fuzz channels --count N` are the campaigns."""
 
 import json
 from random import Random
@@ -12,15 +12,10 @@ from echoic.cli.fuzz import fuzz_channels
 from echoic.testing import ChannelFuzzer, channel_fuzzer
 
 
-def test_what_a_hostile_hub_says_is_taken_or_refused_as_declared() -> None:
-    report = ChannelFuzzer(Random(20261116)).run(20_000)
-    assert report.findings == []
-    assert report.frames == 20_000
-    assert report.accepted + sum(report.refused.values()) == report.frames
-
-
 def test_the_mutations_reach_every_parser_and_much_is_taken() -> None:
     report = ChannelFuzzer(Random(1)).run(10_000)
+    assert report.findings == []
+    assert report.accepted + sum(report.refused.values()) == report.frames == 10_000
     assert report.accepted > 4_000
     for error in ("MalformedFormatError", "MalformedBatchError", "MalformedFrameError", "UnknownFormatError"):
         assert report.refused[error] > 40

@@ -1,4 +1,4 @@
-"""The fuzzer, short; `echoic fuzz frames --count N` is the campaign."""
+"""The fuzzer of frames, short; trial 7 (`echoic soak frames`) and `echoic fuzz frames --count N` are the campaigns."""
 
 from random import Random
 
@@ -8,15 +8,10 @@ from echoic.testing import FrameFuzzer
 from echoic.wire import reader
 
 
-def test_mutated_frames_are_decoded_alike_by_all_or_refused_as_declared() -> None:
-    report = FrameFuzzer(Random(20261116)).run(20_000)
-    assert report.findings == []
-    assert report.frames == 20_000
-    assert report.accepted + sum(report.refused.values()) == report.frames
-
-
 def test_the_mutations_reach_every_parser_below_the_checksum() -> None:
     report = FrameFuzzer(Random(1)).run(5_000)
+    assert report.findings == []
+    assert report.accepted + sum(report.refused.values()) == report.frames == 5_000
     assert report.accepted > 500
     for error in ("MalformedFormatError", "MalformedBatchError", "MalformedFrameError", "UnknownFormatError"):
         assert report.refused[error] > 50

@@ -1,11 +1,12 @@
-"""The audit of a campaign of kills finds what it is there to find; the campaign itself is in `tests/system`."""
+"""The audit of a campaign of kills finds what it is there to find; the campaign itself is in `tests/reliability`."""
 
 from pathlib import Path
 
 import pytest
 
 from echoic.recorder import Disk, JournalWriter
-from echoic.testing.kill_campaign import Audit, Campaign
+from echoic.testing.kill_audit import Audit
+from echoic.testing.kill_campaign import Campaign
 from echoic.testing.kill_roles import CHANNEL, Setting, Tick, ticks
 from echoic.wire import Batch
 
@@ -55,4 +56,4 @@ def test_events_with_other_values_are_found(setting: Setting) -> None:
 def test_a_seed_plans_the_same_kills(tmp_path: Path) -> None:
     plans = [Campaign(tmp_path, 1000, 20, seed).plan for seed in (1, 1, 2)]
     assert plans[0] == plans[1] != plans[2]
-    assert {kill.kind for kill in plans[0]} == {"source", "recorder", "sink"}
+    assert {kill.kind for kill in plans[0]} == {"source", "recorder", "sink", "manager", "names"}

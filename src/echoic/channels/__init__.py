@@ -1,7 +1,7 @@
 """Pure. Who gets an event: channels, their members and managers, what hubs tell each other, sessions, credits."""
 
 from echoic.channels.actions import Action, Plain, Steering
-from echoic.channels.admission import Admission, renew
+from echoic.channels.admission import AUDIT_CHANNEL, Admission
 from echoic.channels.concentrator import Concentrator
 from echoic.channels.context import SourceContext
 from echoic.channels.derivation import Derivation, Share
@@ -20,9 +20,10 @@ from echoic.channels.effects import (
     Missed,
     Troubled,
 )
-from echoic.channels.express import RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
+from echoic.channels.express import LANE, RECORD_START, REPLY_BYTES, VARIABLE_START, ArrivalLane, CallLane, decode_reply
 from echoic.channels.fanout import CREDIT_BYTES, Fanout, Run, Target
 from echoic.channels.greeting import Greeting
+from echoic.channels.hub_id import hub_id
 from echoic.channels.identity import ChannelId, check_channel_name
 from echoic.channels.installing import (
     build,
@@ -84,6 +85,7 @@ from echoic.channels.neighbour import Neighbour
 from echoic.channels.policy import Policy
 from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.registering import register
+from echoic.channels.renewal import renew
 from echoic.channels.requests import ignore
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
@@ -94,9 +96,11 @@ from echoic.channels.steering import Helm, checked_values
 from echoic.channels.workshop import Workshop
 
 __all__ = [
+    "AUDIT_CHANNEL",
     "BATCH_BYTES_MAX",
     "CREDIT_BYTES",
     "EVENT_BYTES_MAX",
+    "LANE",
     "LARGE_FEATURE",
     "RECORD_BYTES_MAX",
     "RECORD_START",
@@ -200,6 +204,7 @@ __all__ = [
     "decode_reply",
     "derive",
     "forget_source",
+    "hub_id",
     "ignore",
     "keep_large",
     "nearest",

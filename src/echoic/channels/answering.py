@@ -11,6 +11,7 @@ from echoic.channels.journal_messages import Ask, Fetch, Mark
 from echoic.channels.messages import (
     Attach,
     Derive,
+    DerivedAs,
     Detach,
     Done,
     Join,
@@ -29,6 +30,7 @@ from echoic.channels.messages import (
     Watch,
     Write,
 )
+from echoic.channels.registering import register_derived
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.shares import check_entry, check_tune
 from echoic.channels.steering import steer
@@ -38,7 +40,7 @@ from echoic.errors import EchoicError
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
 
-__all__ = ["carry_out"]
+__all__ = ["carry_out", "let_leave"]
 
 
 def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: str = "") -> None:
@@ -62,10 +64,10 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
             case Steer():
                 steer(core, message, answer)
             case Leave(_, "sink"):
-                _let_leave(core, message)
+                let_leave(core, message)
                 answer(Done())
             case Ask() | Fetch() | Mark():
-                consult(core, message, answer)
+                consult(core, message, answer, sender)
             case Report():
                 answer(shown(core, _report(core), sender))
             case _:
@@ -77,6 +79,10 @@ def carry_out(core: "Concentrator", message: Message, answer: Answer, sender: st
 
 def _enter(core: "Concentrator", message: Join | Derive, answer: Answer) -> None:
     """Enter a hub, or a derived channel, into the manager's book."""
+    if isinstance(message, Join):
+        for step in message.lineage:
+            if step.name not in core.manager.directory:
+                check_entry(core, step.owner)
     match message:
         case Join(_, "sink"):
             core.manager.admit(message, core.ask, answer)
@@ -85,7 +91,10 @@ def _enter(core: "Concentrator", message: Join | Derive, answer: Answer) -> None
             answer(core.manager.handle(message, frozenset()))
         case Derive(step):
             check_entry(core, step.owner)
-            answer(core.manager.handle(message, frozenset()))
+            reply = core.manager.handle(message, frozenset())
+            for made in reply.steps if isinstance(reply, DerivedAs) and step.group else ():
+                register_derived(core, made)
+            answer(reply)
 
 
 def _report(core: "Concentrator") -> Reported:
@@ -94,7 +103,7 @@ def _report(core: "Concentrator") -> Reported:
     return Reported(core.name or core.address, counts, derived)
 
 
-def _let_leave(core: "Concentrator", leave: Leave) -> None:
+def let_leave(core: "Concentrator", leave: Leave) -> None:
     """Strike a hub with sinks, and have the sources send no more to it."""
     sources, journal = core.manager.directory.leave_sink(leave.name, leave.address, held=leave.held)
     order = Detach(str(ChannelId(core.address, leave.name)), leave.address, journal=journal)
@@ -116,6 +125,8 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
         try:
             if refused is not None:
                 turned(refused)
+            elif _lingers(core, message):
+                turned(Done())
             elif message.instead:
                 turn(core, core.opened(channel), message, turned)
             else:
@@ -124,3 +135,16 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
             turned(Refused(type(error).__name__, str(error)))
 
     install(core, ChannelId.parse(channel).address, message.lineage, installed)
+
+
+def _lingers(core: "Concentrator", message: Attach) -> bool:
+    """Whether there is nothing to derive from here any more, though this hub takes part in what it is derived from.
+
+    Its sources have ended, and a recorder has yet to confirm their events (`keeping.retire`). The manager must go on
+    telling it of recorders, so the derived channel, which is not open here, must not be called unknown.
+    """
+    if not message.lineage or message.channel in core.members:
+        return False
+    root = ChannelId(ChannelId.parse(message.channel).address, message.lineage[0].recipe.parent)
+    member = core.members.get(str(root))
+    return member is not None and "source" in member.roles and not member.sources

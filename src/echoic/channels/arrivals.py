@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from echoic.channels.bearing import may_speak
 from echoic.channels.effects import Delivery
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import cost_of
@@ -117,6 +118,8 @@ def _arrive(
         decline(core, neighbour, binding)
         return []
     first, source = place
+    if not may_speak(core, neighbour, member, source):
+        return []
     stale, gap = member.advance(source, first, batch.count)
     if gap is not None:
         core.miss(member, gap)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from echoic.channels.admission import denied, may_get
 from echoic.channels.keeping import (
     keep_for,
+    keeping_of,
     let_go,
     recorder_name,
     resend,
@@ -28,6 +29,7 @@ __all__ = ["arrange", "attach_all", "attached", "detach"]
 def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
     """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
     waiting = {sink.address: sink for sink in sinks}
+    known = {keeping.journal for keeping in member.keepings}
     for sink in waiting.values():
         if sink.address != core.address:  # what is recorded here is gone with the sources when this process ends
             keep_for(member, sink)
@@ -47,10 +49,12 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
             member.owe(sink)
             arrange(member)
             silent.append(sink)
-        elif not may_get(core, neighbour, member):
-            let_go(member, sink.journal)
+        elif not may_get(core, neighbour, member, sink.journal):
+            core.denied.add(member)
+            if sink.journal not in known:  # which others may have a right to
+                let_go(member, sink.journal)
         elif sink.hub in ("", neighbour.id) and not _superseded(member, neighbour.id, sink):
-            _bind(core, member, neighbour.id, sink)
+            _bind(core, member, neighbour, sink)
             arrange(member)
         if not waiting:
             then(not silent)
@@ -59,8 +63,11 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
         core.when_linked(address, lambda neighbour, _, address=address: linked(neighbour, address), sink.hub)  # type: ignore[misc] # mypy#12557
 
 
-def _bind(core: "Concentrator", member: Member, hub: str, sink: SinkHub) -> None:
+def _bind(core: "Concentrator", member: Member, neighbour: "Neighbour", sink: SinkHub) -> None:
     """Send to a hub from here on, and tell it which of its sinks take part from here on."""
+    hub, kept = neighbour.id, keeping_of(member, sink.journal)
+    if kept is not None:
+        kept.who = neighbour.who
     if member.origin is not None:
         member.origin.catch_up()
     supersede(member, hub, sink)
@@ -110,7 +117,8 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
         answer(Done())
 
     def linked(neighbour: "Neighbour | None", _: str) -> None:
-        if neighbour is not None and not may_get(core, neighbour, member):
+        if neighbour is not None and not may_get(core, neighbour, member, sink.journal):
+            core.denied.add(member)
             answer(denied(core, neighbour, member))
         else:
             attach_all(core, member, [sink], settled)

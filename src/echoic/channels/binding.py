@@ -3,8 +3,11 @@
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from echoic.channels.admission import may_bring
 from echoic.channels.arrivals import decline
+from echoic.channels.bearing import may_speak
 from echoic.channels.effects import Ended
 from echoic.channels.member import REPLY
 from echoic.channels.messages import Bind, Cut, Gap
@@ -31,20 +34,24 @@ def bind(core: "Concentrator", neighbour: Neighbour, message: Bind) -> None:
         raise LimitExceededError(f"the peer binds more than {BINDINGS_MAX} channels")
     member = core.members.get(message.channel)
     if member is not None and not may_bring(core, neighbour, member):
+        core.denied.add(member)
         member = None  # so that whatever comes is not for anybody here
     binding = Binding(message.channel, member, message.subscription)
     neighbour.bindings[message.number] = binding
     if member is None or not binding.wanted:
         decline(core, neighbour, binding)
         return
-    for gap in member.resume(message):
+    own = {source: at for source, at in message.positions.items() if may_speak(core, neighbour, member, source)}
+    for gap in member.resume(msgspec.structs.replace(message, positions=own)):
         core.miss(member, gap)
 
 
 def skip(core: "Concentrator", neighbour: Neighbour, message: Gap) -> None:
     """Learn that events were not sent."""
     binding = neighbour.bindings.get(message.number)
-    if binding is not None and binding.member is not None and binding.wanted:
+    if binding is None or binding.member is None or not binding.wanted:
+        return
+    if may_speak(core, neighbour, binding.member, message.source):
         gap = binding.member.skip(message)
         if gap is not None:
             core.miss(binding.member, gap)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from echoic.channels.admission import Admission
+from echoic.channels.admission import Admission, check_place
 from echoic.channels.answering import carry_out
 from echoic.channels.arrivals import receive_events, receive_runs
 from echoic.channels.attaching import arrange, attach_all
@@ -103,6 +103,7 @@ class Concentrator:
         self.derivations: Final[dict[str, Derivation]] = {}
         self.births: Final = itertools.count(1)
         self.crowded: Final[set[Member]] = set()  # whose derivations were refused for want of room
+        self.denied: set[Member] = set()  # in which somebody was, who may be let in by other rules
         self.load = 0.0  # the share of a processor that they took lately
         self.reviewed_ns = 0
         self.neighbours: Final[dict[str, Neighbour]] = {}
@@ -141,6 +142,7 @@ class Concentrator:
         """Forget a channel in which nobody here takes part."""
         del self.members[member.id], self.by_number[member.number]
         self.passing.discard(member.id)
+        self.denied.discard(member)
 
     def join(
         self, member: Member, role: Role, answer: Answer, *, instead: str = "", handle: str = "", successor: str = ""
@@ -318,6 +320,7 @@ class Concentrator:
         """Take a connection whose greeting is done; None when it must be closed, because there is a better one.
 
         Raises:
+            DeniedError: The peer says it stands where another does.
             LimitExceededError: There are too many links.
             MalformedFrameError: The peer claims to have got more than was sent, or to be somebody else.
         """
@@ -328,6 +331,7 @@ class Concentrator:
         neighbour = self.neighbours.get(hello.hub)
         if neighbour is not None and neighbour.who != greeting.who:
             raise MalformedFrameError(f"`{greeting.who}` says it is a hub of `{neighbour.who}`")
+        check_place(self, hello, greeting)
         if neighbour is not None and not (neighbour.prefers(dialler) and greeting.holds(neighbour.session)):
             self.linked(neighbour, greeting.address)
             return None
@@ -377,8 +381,11 @@ class Concentrator:
         self.tunes.forget(hub)
         self.effects.append(Forgotten(hub))
         self.manager.register_again(neighbour.stands_at)
-        if not any(other.stands_at(neighbour.address) for other in self.neighbours.values()):
+        heir = next((other for other in self.neighbours.values() if other.stands_at(neighbour.address)), None)
+        if heir is None:
             self.manager.forget(neighbour.address)
+        elif self.manager.forget_former(neighbour.address, hub, heir.id):
+            self.gone(heir.id, "a hub that stood at its address before was heard after it")  # so that it joins again
         for binding in neighbour.bindings.values():
             if binding.member is not None:
                 binding.member.lose("sink")
@@ -556,8 +563,7 @@ class Concentrator:
         found = [one for one in found if hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
-            return
-        if self.search.add(address, then, self.now_ns):
+        elif self.search.add(address, then, self.now_ns):
             self.effects.append(Dial(address))
 
     def linked(self, neighbour: Neighbour, address: str) -> None:

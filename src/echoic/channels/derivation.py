@@ -25,7 +25,7 @@ import numpy
 
 from echoic.channels.context import lend_context, run_batch
 from echoic.channels.instance import Instance
-from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble
+from echoic.channels.messages import DerivationCounts, Placed, Refused, Step, Trouble, Tune
 from echoic.channels.policy import Policy
 from echoic.channels.portions import (
     BATCH_BYTES_MAX,
@@ -111,6 +111,7 @@ class Derivation:
         self.ready = False
         self.waiting: list[Callable[[Refused | None], None]] = []
         """Who goes on when it is ready, or refused."""
+        self.retuned: Final[dict[str, Tune]] = {}  # of what is to be derived from it, told before it is ready
         self.suspended = ""
         self._paused = False  # somebody listens, but the parent does not know of it while it is suspended
         self.faults = 0

@@ -4,7 +4,8 @@ The hub that creates a channel manages it (JECho, section 4: channel managers). 
 not pass through it, so its hub may come and go without stopping traffic. Each method says who must be told.
 
 Channels derived from one stand in the same book. Those who ask for the same recipe with the same parameters share one
-channel; when its parameters change, it is found under the changed ones.
+channel; when its parameters change, it is found under the changed ones. What has parameters is shared among hubs of one
+name alone: whoever has derived it may change them, which would change what others get who may not.
 """
 
 import difflib
@@ -54,6 +55,11 @@ class ManagedChannel:
 
     journals: dict[str, bool] = field(default_factory=dict)
     """Those that record it, even if their recorder is away, and as false those whose recorder has left."""
+    former: dict[str, str] = field(default_factory=dict)
+    """By address, the hub whose sinks were entered there before those of the hub that is."""
+
+    recorders: dict[str, str] = field(default_factory=dict)
+    """Whose these are, by the names in their certificates."""
 
     @property
     def idle(self) -> bool:
@@ -84,7 +90,7 @@ class Directory:
 
     def __init__(self) -> None:
         self._channels: dict[str, ManagedChannel] = {}
-        self._shared: dict[tuple[Recipe, bytes], str] = {}
+        self._shared: dict[tuple[Recipe, bytes, str], str] = {}
         self._tuned: set[str] = set()
         self.derived_bytes = 0
         """What all recipes take."""
@@ -116,6 +122,10 @@ class Directory:
     def __contains__(self, name: str) -> bool:
         return name in self._channels
 
+    def channels(self) -> list[ManagedChannel]:
+        """Return all channels."""
+        return list(self._channels.values())
+
     def owned_by(self, owner: str) -> int:
         """Return how many channels somebody has derived."""
         return sum(one.step is not None and one.step.owner == owner for one in self._channels.values())
@@ -133,7 +143,7 @@ class Directory:
         if channel.step is not None:
             self.derived_bytes -= _size_of(channel.step)
             self._channels[channel.step.recipe.parent].children.pop(name, None)
-            key = _sharing(channel.step.recipe, channel.step.values)
+            key = _sharing(channel.step, channel.step.values)
             if self._shared.get(key) == channel.step.group:
                 del self._shared[key]
             self._tuned.discard(channel.step.group)
@@ -154,10 +164,10 @@ class Directory:
         if parent.format is None:
             raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
         _check_recipe(step)
-        group = step.group or (self._shared.get(_sharing(recipe, step.values), "") if share else "")
+        group = step.group or (self._shared.get(_sharing(step, step.values), "") if share else "")
         known = self._group(parent, group)
         if known:
-            if _sharing(known[0].recipe, b"") != _sharing(recipe, b""):
+            if _common(known[0].recipe) != _common(recipe):
                 raise ChannelExistsError(f"a channel named `{group}` is derived in another way already")
             return known
         group = group or self._free_name(parent.name, step)
@@ -181,7 +191,7 @@ class Directory:
             self.derived_bytes += _size_of(one)
             parent.children[one.name] = None
         if share:
-            self._shared[_sharing(recipe, step.values)] = group
+            self._shared[_sharing(step, step.values)] = group
         return made
 
     def adopt(self, lineage: Sequence[Step]) -> tuple[Step, ...]:
@@ -231,9 +241,9 @@ class Directory:
             raise LimitExceededError(
                 f"recipes here would take {self.derived_bytes + growth} bytes, limit is {DERIVED_BYTES_MAX}"
             )
-        if self._shared.get(_sharing(step.recipe, step.values)) == step.group:
-            del self._shared[_sharing(step.recipe, step.values)]
-            self._shared.setdefault(_sharing(step.recipe, values), step.group)
+        if self._shared.get(_sharing(step, step.values)) == step.group:
+            del self._shared[_sharing(step, step.values)]
+            self._shared.setdefault(_sharing(step, values), step.group)
         revised = tuple(msgspec.structs.replace(one, values=values, version=version) for one in group)
         for one in revised:
             self.get(one.name).step = one
@@ -341,6 +351,15 @@ class Directory:
             f"recipes here would take {self.derived_bytes + size} bytes, limit is {DERIVED_BYTES_MAX}"
         )
 
+    def forget_idle(self, owner: str) -> None:
+        """Forget the oldest of somebody's derived channels in which nobody takes part, if there is one."""
+        for channel in self._channels.values():
+            group = self._group_of(channel) if channel.step is not None and channel.step.owner == owner else []
+            if group and all(one.idle for one in group):
+                for one in group:
+                    self.remove(one.name)
+                return
+
     def _has_room(self, parent: ManagedChannel, size: int) -> bool:
         return len(parent.children) < DERIVED_MAX and self.derived_bytes + size <= DERIVED_BYTES_MAX
 
@@ -373,6 +392,8 @@ class Directory:
             channel.note_journal(known.journal, recorded=False)
         channel.note_journal(sink.journal, recorded=True)
         channel.sinks[sink.address] = sink
+        if known is not None and known.hub != sink.hub:
+            channel.former[sink.address] = known.hub
         return sorted(self.origins(name))
 
     def note_turn(self, name: str, address: str, handle: str, *, taken: bool) -> None:
@@ -381,6 +402,22 @@ class Directory:
         known = channel.sinks.get(address) if channel is not None else None
         if channel is not None and known is not None and handle in known.sinks:
             channel.sinks[address] = msgspec.structs.replace(known, turns={**known.turns, handle: taken})
+
+    def has_part(self, name: str, address: str) -> bool:
+        """Whether a hub takes part in a channel; not in one that is not there."""
+        channel = self._channels.get(name)
+        return channel is not None and (address in channel.sinks or address in channel.sources)
+
+    def recorder_of(self, name: str, journal: str) -> str:
+        """Return whose a journal is, "" if nobody is known to record a channel in it."""
+        channel = self._channels.get(name)
+        return channel.recorders.get(journal, "") if channel is not None and journal in channel.journals else ""
+
+    def note_recorder(self, name: str, journal: str, who: str) -> None:
+        """Note whose a journal is, and forget whose those were that nobody knows any more."""
+        channel = self.get(name)
+        known = {other: owner for other, owner in channel.recorders.items() if other in channel.journals}
+        channel.recorders = {**known, journal: who}
 
     def leave_source(self, name: str, address: str) -> None:
         """Strike a hub with sources."""
@@ -402,6 +439,21 @@ class Directory:
         for channel in self._channels.values():
             channel.sources.discard(address)
             channel.sinks.pop(address, None)
+            channel.former.pop(address, None)
+
+    def forget_former(self, address: str, hub: str, heir: str) -> bool:
+        """Strike the sinks of a hub that is gone while another, its heir, stands at its address.
+
+        Returns:
+            Whether sinks of the heir were entered before: a word of the dead has arrived after those of the living.
+        """
+        late = False
+        for channel in self._channels.values():
+            known = channel.sinks.get(address)
+            if known is not None and known.hub == hub:
+                del channel.sinks[address]
+                late = channel.former.pop(address, "") == heir or late
+        return late
 
     def entries(self, address: str) -> list[ChannelEntry]:
         """Return the channels as lines of a listing."""
@@ -452,11 +504,14 @@ def _check_block(recipe: Recipe, values: bytes) -> None:
     Batch.of_record(values, format).events()
 
 
-def _sharing(recipe: Recipe, values: bytes) -> tuple[Recipe, bytes]:
-    """Return what those have in common who share a channel: equal modulators may be signed by different people."""
-    if recipe.identity:
-        recipe = msgspec.structs.replace(recipe, parcel=b"")
-    return recipe, values
+def _sharing(step: Step, values: bytes) -> tuple[Recipe, bytes, str]:
+    """Return what those have in common who share a channel."""
+    return _common(step.recipe), values, step.owner if step.recipe.params else ""
+
+
+def _common(recipe: Recipe) -> Recipe:
+    """Return a recipe without what may differ: equal modulators may be signed by different people."""
+    return msgspec.structs.replace(recipe, parcel=b"") if recipe.identity else recipe
 
 
 def _size_of(step: Step) -> int:

@@ -26,7 +26,16 @@ from echoic.wire.frames import PADDING, PAYLOAD_BYTES_MAX
 if TYPE_CHECKING:
     from echoic.channels.neighbour import Neighbour
 
-__all__ = ["RECORD_START", "REPLY_BYTES", "VARIABLE_START", "ArrivalLane", "CallLane", "decode_reply", "encode_reply"]
+__all__ = [
+    "LANE",
+    "RECORD_START",
+    "REPLY_BYTES",
+    "VARIABLE_START",
+    "ArrivalLane",
+    "CallLane",
+    "decode_reply",
+    "encode_reply",
+]
 
 CALLS: Final = int(FrameKind.CALLS)
 REPLIES: Final = int(FrameKind.REPLIES)
@@ -37,6 +46,8 @@ LENGTH: Final = struct.Struct("<I")
 HEAD: Final = struct.Struct("<BBHII")
 OFFSETS_OF_ONE: Final = struct.Struct("<II")
 EVENT_START: Final = 16
+LANE: Final = slice(4, EVENT_START)
+"""What the frames of all synchronous events of a channel have in common, whatever their length."""
 BATCH_START: Final = 40
 RECORD_START: Final = 56
 VARIABLE_START: Final = 64
@@ -66,7 +77,7 @@ def _holds_one(data: bytes, length: int) -> bool:
 class ArrivalLane:
     """Takes the synchronous events of one channel from one neighbour, while they are records of one format."""
 
-    __slots__ = ("_binding", "_channel", "_head", "_length", "_member", "_middle", "_neighbour", "_session")
+    __slots__ = ("_binding", "_channel", "_head", "_length", "_member", "_middle", "_neighbour", "_session", "key")
 
     def __init__(self, neighbour: "Neighbour", member: Member, channel: int, format: Format) -> None:
         self._neighbour = neighbour
@@ -77,6 +88,7 @@ class ArrivalLane:
         self._length = 0 if format.variable else RECORD_START - EVENT_START + format.size
         self._head = LENGTH.pack(self._length) + HEAD.pack(CALLS, 0, 0, channel, 0)
         self._middle = BATCH_HEADER.pack(format.token, 1, OFFSETS if format.variable else 0)
+        self.key: Final = self._head[LANE]
 
     def take(self, data: bytes) -> int:
         """Count the event that a whole frame holds as arrived; return its call, 0 when it is not just the one due."""
@@ -93,6 +105,8 @@ class ArrivalLane:
         first, source, call = CALL_HEADER.unpack_from(data, EVENT_START)
         positions = member.positions
         if positions.get(source) != first or binding is None or not binding.wanted:
+            return 0
+        if member.bearers and member.bearers.get(source) != self._neighbour.who:
             return 0
         positions[source] = first + 1
         member.events_in += 1

@@ -37,7 +37,7 @@ from echoic.channels.modulation import Modulation
 from echoic.channels.portions import MADE_BYTES_FEW, Spent
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.runner import Runner
-from echoic.channels.shares import check_budget, check_share
+from echoic.channels.shares import check_budget, check_share, crowded_by, resting
 from echoic.channels.workshop import Workshop
 from echoic.errors import EchoicError, EncodeError, LimitExceededError, RefusedError
 from echoic.formats import Format
@@ -65,6 +65,7 @@ __all__ = [
 REVIEW_NS: Final = 250_000_000
 TROUBLE_CHARACTERS_MAX: Final = 4000
 HUB_CHARACTERS_MAX: Final = 300
+RETUNED_MAX: Final = 1000
 
 Then: TypeAlias = Callable[[Refused | None], None]
 
@@ -89,7 +90,7 @@ def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: T
 
     def go_on(refused: Refused | None) -> None:
         if refused is None:
-            install(core, manager, lineage, then, place + 1)
+            install(core, manager, _retuned(core, manager, lineage, place), then, place + 1)
         else:
             then(refused)
 
@@ -102,8 +103,19 @@ def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: T
             go_on(Refused(type(error).__name__, str(error)))
 
 
+def _retuned(core: "Concentrator", manager: str, lineage: Sequence[Step], place: int) -> Sequence[Step]:
+    """Return a lineage with the parameters that were told of the rest of it while one step was being prepared."""
+    derivation = core.derivations.get(str(ChannelId(manager, lineage[place].group)))
+    told = derivation.retuned if derivation is not None else None
+    return [later(step, told.get(str(ChannelId(manager, step.name)), step)) for step in lineage] if told else lineage
+
+
 def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], parent: Member, then: Then) -> None:
     step = lineage[-1]
+    known = core.members.get(str(ChannelId(manager, step.name)))
+    if known is not None and known.lineage:  # sinks here may have been told of later parameters meanwhile
+        step = later(step, lineage_of(known)[-1])
+        lineage = (*lineage[:-1], step)
     if parent.origin is not None and not parent.origin.at_work:
         raise RefusedError(f"the hub at {core.address} does not run `{parent.name}`, of which `{step.name}` is derived")
     id, format = ChannelId(manager, step.name), Format.from_descriptor(step.recipe.output or step.input)
@@ -119,6 +131,9 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
     _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
         check_code(core, step, parent)
+        for resting_key in resting(core, step.owner) if crowded_by(core, step.owner) else ():
+            remove(core, resting_key)
+            break
         check_share(core, step)
         _make_room(core, parent)
     outlet = core.open(id, format)
@@ -206,6 +221,10 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
 def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Runner | Refused | None) -> None:
     """Go on with a derivation whose code was compiled, or with a modulator that is ready to run."""
     waiting, derivation.waiting = derivation.waiting, []
+    budgeted = check_budget(core, derivation, built)
+    for key in resting(core, derivation.step.owner) if budgeted is not built else ():  # it can be compiled again
+        if key in core.derivations and core.derivations[key] is not derivation:
+            remove(core, key)
     built = check_budget(core, derivation, built)
     refused = built if isinstance(built, Refused) else None
     if isinstance(built, Refused):
@@ -217,6 +236,7 @@ def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Run
         derivation.equip(built)
     for then in waiting:
         then(refused)
+    derivation.retuned.clear()
 
 
 def _employ(core: "Concentrator", modulation: Modulation, runner: Workshop | Runner | None) -> None:
@@ -481,6 +501,8 @@ def answer_derivation(core: "Concentrator", message: Tune | Save | Restore | Tro
 
 def _tune(core: "Concentrator", message: Tune) -> Done | Tune:
     """Take the parameters that the manager has decided on, wherever the code runs; return later ones that are known."""
+    if message.channel not in core.members:
+        _remember(core, message)
     member = core.opened(message.channel)
     known = lineage_of(member)
     if not known:
@@ -490,6 +512,13 @@ def _tune(core: "Concentrator", message: Tune) -> Done | Tune:
         return Tune(message.channel, step.values, step.version)
     learn(member, (msgspec.structs.replace(step, values=message.values, version=message.version),))
     return Done()
+
+
+def _remember(core: "Concentrator", message: Tune) -> None:
+    """Keep parameters of a channel that is not open here yet, if it may be as soon as something else is compiled."""
+    for derivation in core.derivations.values():
+        if derivation.waiting and len(derivation.retuned) < RETUNED_MAX:
+            derivation.retuned[message.channel] = message
 
 
 def lineage_of(member: Member) -> tuple[Step, ...]:
@@ -512,7 +541,7 @@ def learn(member: Member, told: Sequence[Step]) -> None:
         member.origin.arrange()
 
 
-def later(known: Step, told: Step) -> Step:
+def later(known: Step, told: Step | Tune) -> Step:
     """Return a step with the later parameters of two."""
     if told.version <= known.version:
         return known

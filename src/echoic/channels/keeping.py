@@ -41,6 +41,7 @@ __all__ = [
     "confirm",
     "keep_call",
     "keep_for",
+    "keeping_of",
     "let_go",
     "recorder_name",
     "resend",
@@ -59,11 +60,13 @@ JOURNALS_MAX: Final = 16
 class Keeping:
     """What one journal has yet to confirm of a channel's events."""
 
-    __slots__ = ("_pending", "bytes_kept", "journal", "trouble")
+    __slots__ = ("_pending", "bytes_kept", "journal", "trouble", "who")
 
     def __init__(self, journal: str) -> None:
         self.journal: Final = journal
         self.bytes_kept = 0
+        self.who = ""
+        """The name of the recorder, once it was there: nobody else may take its journal."""
         self.trouble = ""
         """Why the recorder cannot go on, as it says itself."""
         self._pending: dict[int, deque[tuple[Run, Format]]] = {}

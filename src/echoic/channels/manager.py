@@ -189,6 +189,10 @@ class Manager:
         self.names.forget_hub(address)
         self.directory.forget_hub(address)
 
+    def forget_former(self, address: str, hub: str, heir: str) -> bool:
+        """Strike a hub that is gone while another stands at its address; whether it has been heard after that one."""
+        return self.directory.forget_former(address, hub, heir)
+
     def register_again(self, forgetful: Callable[[str], bool]) -> None:
         """Note that name servers at certain addresses may have forgotten everything."""
         for server, message in self._registrations:
@@ -206,6 +210,10 @@ class Manager:
         message = Register(name, id)
         self._registrations.setdefault((server, message), False)
         return message
+
+    def servers_of(self, name: str) -> list[str]:
+        """Return the name servers at which a channel is to be known."""
+        return [server for server, message in self._registrations if message.name == name]
 
     def registered(self, server: str, message: Register) -> None:
         """Note that a name server knows a channel."""
@@ -226,7 +234,7 @@ class Manager:
 def _refusal(silent: list[str], refusals: list[str]) -> Refused | None:
     """Return what a hub is told whose sinks cannot hear every source."""
     if refusals:
-        return Refused(RefusedError.__name__, f"not every source runs the derivation: {'; '.join(refusals)}")
+        return Refused(RefusedError.__name__, f"not every source sends to this hub: {'; '.join(refusals)}")
     if silent:
         return Refused(UnreachableError.__name__, f"not every source can be told of a sink: {'; '.join(silent)}")
     return None

@@ -87,6 +87,7 @@ class Member:
         "_owed",
         "_placed",
         "asking",
+        "bearers",
         "bytes_in",
         "bytes_out",
         "context",
@@ -130,6 +131,8 @@ class Member:
         self.sources: dict[int, int] = {}
         self.sink: SinkHub | None = None
         self.positions: dict[int, int] = {}
+        self.bearers: dict[int, str] = {}
+        """Of sources in other hubs the names of those who have brought them, in a hub with rights (`may_speak`)."""
         self.subscription = self.losses = 0
         self.roles: frozenset[Role] = frozenset()  # frozen, since a set of its own would double what a channel takes
         self.joined: frozenset[Role] = frozenset()

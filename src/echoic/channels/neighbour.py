@@ -71,6 +71,7 @@ class Neighbour:
         "id",
         "leaving",
         "name",
+        "noted",
         "refusals",
         "registry",
         "session",
@@ -108,6 +109,8 @@ class Neighbour:
         self.registry: Final = Registry(formats_max=FORMATS_MAX)
         self.announced: Final[set[int]] = set()
         self.bindings: Final[dict[int, Binding]] = {}
+        self.noted: Final[set[tuple[str, str]]] = set()
+        """What it may do, by right and channel, as was noted before (`admission`)."""
         self.connected = False
         self.crowded = False
         """Whether too much waits for all hubs of this name together."""

@@ -1,4 +1,9 @@
-"""Requests that other hubs have yet to answer: who was asked, until when, and what to do with the answer."""
+"""Requests that other hubs have yet to answer: who was asked, until when, and what to do with the answer.
+
+A hub looks at the time about ten times a second. One that stood still (its process was stopped, its machine slept) does
+not know the time when it goes on, and may ask something before it looks. Nobody is given up for that: the time before
+the first look after such a pause does not count.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -11,6 +16,8 @@ __all__ = ["Answer", "Requests", "ignore"]
 Answer: TypeAlias = Callable[[Message], None]
 
 REQUEST_NS: Final = 10_000_000_000
+PAUSE_NS: Final = 1_000_000_000
+"""Who has not looked at the time for so long stood still."""
 
 
 def ignore(reply: Message) -> None:
@@ -23,6 +30,7 @@ class Requests:
     def __init__(self) -> None:
         self._asked: dict[int, tuple[int, str, Answer]] = {}
         self._numbers = itertools.count(1)
+        self._looked_ns = -1
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -41,7 +49,14 @@ class Requests:
             asked[2](reply)
 
     def overdue(self, now_ns: int) -> None:
-        """Refuse what took too long."""
+        """Refuse what took too long; call it about ten times a second."""
+        paused_ns = now_ns - self._looked_ns
+        if self._looked_ns >= 0 and paused_ns > PAUSE_NS:
+            self._asked = {
+                number: (deadline_ns + paused_ns, hub, answer)
+                for number, (deadline_ns, hub, answer) in self._asked.items()
+            }
+        self._looked_ns = now_ns
         for number, (deadline_ns, _, answer) in list(self._asked.items()):
             if now_ns >= deadline_ns and self._asked.pop(number, None) is not None:
                 answer(Refused("UnreachableError", f"there was no answer within {REQUEST_NS // 10**9} s"))

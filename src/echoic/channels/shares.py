@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from echoic.channels.derivation import Derivation
     from echoic.channels.neighbour import Neighbour
 
-__all__ = ["TuneRates", "check_budget", "check_entry", "check_link", "check_share", "check_tune", "crowd"]
+__all__ = [
+    "TuneRates",
+    "check_budget",
+    "check_entry",
+    "check_link",
+    "check_share",
+    "check_tune",
+    "crowd",
+    "crowded_by",
+    "resting",
+]
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -73,14 +83,28 @@ def check_tune(core: "Concentrator", sender: str) -> None:
 
 
 def check_entry(core: "Concentrator", owner: str) -> None:
-    """Refuse to enter a further derived channel of somebody into the book.
+    """Refuse to enter a further derived channel of somebody into the book; one that nobody uses makes room for it.
 
     Raises:
         LimitExceededError: He has too many.
     """
-    limit = core.policy.peer_derivations_max
-    if owner and core.manager.directory.owned_by(owner) >= limit:
+    limit, directory = core.policy.peer_derivations_max, core.manager.directory
+    if owner and directory.owned_by(owner) >= limit:
+        directory.forget_idle(owner)
+    if owner and directory.owned_by(owner) >= limit:
         raise LimitExceededError(f"`{owner}` has derived {limit} channels here already, which is the limit")
+
+
+def resting(core: "Concentrator", owner: str) -> list[str]:
+    """Return the derivations of somebody in the sources here that nobody listens to, the oldest first."""
+    found = [(key, one) for key, one in core.derivations.items() if owner and one.step.owner == owner]
+    return [key for key, one in found if one.ready and not one.active]
+
+
+def crowded_by(core: "Concentrator", owner: str) -> bool:
+    """Whether somebody has so many derivations in the sources here that there must not be a further one."""
+    limit = core.policy.peer_derivations_max
+    return bool(owner) and sum(one.step.owner == owner for one in core.derivations.values()) >= limit
 
 
 def check_share(core: "Concentrator", step: Step) -> None:
@@ -89,8 +113,8 @@ def check_share(core: "Concentrator", step: Step) -> None:
     Raises:
         RefusedError: He has too many.
     """
-    limit = core.policy.peer_derivations_max
-    if step.owner and sum(one.step.owner == step.owner for one in core.derivations.values()) >= limit:
+    if crowded_by(core, step.owner):
+        limit = core.policy.peer_derivations_max
         raise RefusedError(f"{limit} derivations of `{step.owner}` are at work in this hub, which is the limit")
 
 

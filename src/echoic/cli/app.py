@@ -135,6 +135,7 @@ bus.command("echoic.cli.bus_record:replay")
 app.command(fuzz)
 fuzz.command("echoic.cli.fuzz:fuzz_frames", name="frames")
 fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
+fuzz.command("echoic.cli.fuzz:fuzz_parsers", name="parsers")
 
 
 def load_all() -> None:

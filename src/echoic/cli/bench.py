@@ -30,8 +30,9 @@ def bench(
     """Measure how fast events are, beside raw sockets in the same run.
 
     round_trip: one synchronous event. one_way: a flood. fan_out: many sinks. pipeline: one hub after the other.
-    channels: many channels. bandwidth: large events. tls: what secrecy costs. derive: code that runs at the source. eager: handlers of which a
-    half runs at the source, and can be exchanged. journal: events kept on a disk, read and replayed.
+    channels: many channels. bandwidth: large events. tls: what secrecy costs. derive: code that runs at the source.
+    eager: handlers of which a half runs at the source, and can be exchanged. journal: events kept on a disk, read
+    and replayed.
 
     Try:
         echoic bench round_trip

@@ -1,8 +1,10 @@
 """`echoic fuzz`: hostile input for the parsers, as a campaign of any length."""
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Annotated
 
@@ -11,9 +13,13 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from echoic.errors import LocalError
 from echoic.testing import ChannelFuzzer, FrameFuzzer, Fuzzer, FuzzReport
+from echoic.testing.parsers import PARSERS, choose, kept_corpus, kept_inputs, parser_named
+from echoic.testing.parsers import keep as keep_inputs
+from echoic.testing.trials.coverage import fuzz_parsers as run_fuzzer
 
-__all__ = ["fuzz_channels", "fuzz_frames"]
+__all__ = ["fuzz_channels", "fuzz_frames", "fuzz_parsers"]
 
 STEP_FRAMES = 1000
 
@@ -60,6 +66,58 @@ def fuzz_channels(
         as_json: Print the report as JSON.
     """
     _campaign(ChannelFuzzer, count, seed, as_json=as_json)
+
+
+def fuzz_parsers(
+    *parsers: str,
+    seconds: int = 10,
+    seed: int | None = None,
+    keep: Annotated[bool, Parameter(negative="")] = False,
+    findings: Path | None = None,
+) -> None:
+    """Let a coverage-guided fuzzer look for input that a parser does not expect.
+
+    Without a name, every parser is fuzzed, one after the other. Whatever is found is printed with the input that shows
+    it, and the exit code is 1. It needs atheris, which exists for Linux on x86_64.
+
+    Try:
+        echoic fuzz parsers
+        echoic fuzz parsers terms scripts --seconds 600
+        echoic fuzz parsers ecode --seconds 60 --keep
+
+    Args:
+        parsers: Their names.
+        seconds: How long for each.
+        seed: Where to start; printed.
+        keep: Keep the few inputs that reach the most with the tests, in a checkout of echoic.
+        findings: A folder for everything the fuzzer leaves; otherwise it is removed.
+    """
+    rows = [parser_named(name) for name in parsers] or list(PARSERS)
+    corpus = kept_corpus()
+    if keep and corpus is None:
+        raise LocalError("inputs are kept in a checkout of echoic, and this is none")
+    start = time.time_ns() % 2**31 if seed is None else seed
+    with tempfile.TemporaryDirectory(prefix="echoic-fuzz-") as temporary:
+        folder = findings or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = run_fuzzer(rows, seconds, start, folder, _tell_nobody)
+        for name, figure in found.figures.items():
+            print(f"{name.replace('_', ' ')}: {figure}")
+        if keep and corpus is not None:
+            for row in rows:
+                inputs = [*folder.glob(f"{row.name}/units/*"), *kept_inputs(row.name)]
+                chosen = choose(row.load(), [path.read_bytes() for path in inputs])
+                keep_inputs(corpus / row.name, chosen)
+                print(f"{row.name}: {len(chosen)} inputs of {len(inputs)} are kept")
+    print(f"seed {start}, {len(found.problems)} findings")
+    for problem in found.problems:
+        print(f"\n{problem}")
+    if found.problems:
+        sys.exit(1)
+
+
+def _tell_nobody(_: int) -> None:
+    """Hear how far it is, and say nothing: libFuzzer has a log of its own."""
 
 
 def _campaign(fuzzer: Callable[[Random], Fuzzer], count: int, seed: int | None, *, as_json: bool) -> None:

@@ -15,12 +15,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from echoic.cli.settings import did_you_mean
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import Where, surroundings
+from echoic.cli.where import Where, chosen_rights, surroundings
 from echoic.errors import InsecureError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import Identity, is_loopback, parse_address
@@ -35,9 +36,10 @@ LOOK_SECONDS: Final = 0.25
 class Meeting:
     """Serves names at an address whenever nobody else does."""
 
-    def __init__(self, address: str, identity: Identity | None = None) -> None:
+    def __init__(self, address: str, identity: Identity | None = None, rights: Path | None = None) -> None:
         self.address: Final = address
         self._identity = identity
+        self._rights = rights
         self._hub: Hub | None = None
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -72,7 +74,7 @@ class Meeting:
             if self._hub is not None or self._closing.is_set() or not _is_free(self.address):
                 return
             try:
-                self._hub = Hub(self.address, name="echoic names", identity=self._identity)
+                self._hub = Hub(self.address, name="echoic names", identity=self._identity, rights=self._rights)
             except UnreachableError:
                 return  # somebody was faster
 
@@ -109,10 +111,13 @@ def check_open(listen: str, *, insecure: bool, identity: Identity | None = None)
     return host
 
 
-def open_hub(listen: str, names: str, verb: str, *, insecure: bool, identity: str = "") -> Hub:
+def open_hub(
+    listen: str, names: str, verb: str, *, insecure: bool, identity: str = "", rights: Path | None = None
+) -> Hub:
     """Return a hub for a verb.
 
     Raises:
+        LocalError: `rights` is no file of rules.
         AddressError: `listen` is not an address.
         InsecureError: It can be reached from other machines, and nobody said that this is meant.
         UnreachableError: It cannot be listened at.
@@ -120,7 +125,7 @@ def open_hub(listen: str, names: str, verb: str, *, insecure: bool, identity: st
     who = identity_named(identity)
     check_open(listen, insecure=insecure, identity=who)
     tell_warnings()
-    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure, identity=who)
+    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure, identity=who, rights=rights)
 
 
 @contextmanager
@@ -132,7 +137,10 @@ def visit(where: Where, verb: str) -> Iterator[Hub]:
         InsecureError: Strangers could reach the hub.
     """
     found = surroundings(where)
-    with open_hub(found.listen, found.names, verb, insecure=found.insecure, identity=found.identity) as hub:
+    rights = chosen_rights(where.rights)
+    with open_hub(
+        found.listen, found.names, verb, insecure=found.insecure, identity=found.identity, rights=rights
+    ) as hub:
         yield hub
 
 
@@ -145,7 +153,8 @@ def attend(where: Where, verb: str) -> Iterator[Hub]:
         InsecureError: Strangers could reach the hub.
     """
     found = surroundings(where)
-    with Meeting(found.names, identity_named(found.identity)), visit(where, verb) as hub:
+    meeting = Meeting(found.names, identity_named(found.identity), chosen_rights(where.rights))
+    with meeting, visit(where, verb) as hub:
         yield hub
 
 

@@ -2,14 +2,19 @@
 
 from echoic.cli.meeting import open_hub, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.where import AsJson, Flag, IdentityName, Where, surroundings
+from echoic.cli.where import AsJson, Flag, IdentityName, RightsPath, Where, chosen_rights, surroundings
 from echoic.errors import UnreachableError
 
 __all__ = ["serve"]
 
 
 def serve(
-    *, listen: str | None = None, insecure: Flag = False, identity: IdentityName = None, as_json: AsJson = False
+    *,
+    listen: str | None = None,
+    insecure: Flag = False,
+    identity: IdentityName = None,
+    rights: RightsPath = None,
+    as_json: AsJson = False,
 ) -> None:
     """Serve names until Ctrl-C.
 
@@ -18,18 +23,21 @@ def serve(
 
     Try:
         echoic names serve
-        echoic names serve --listen 0.0.0.0:7400 --identity lab
+        echoic names serve --listen 0.0.0.0:7400 --identity lab --rights rights
 
     Args:
         listen: Where. [default: where other verbs look for it, 127.0.0.1:7400]
         insecure: Accept that strangers can read and write, on addresses other machines reach.
         identity: Who it is, of `echoic keys issue`; all it says is TLS then.
+        rights: A file that says who may enter and see which names (`echoic acl`).
         as_json: Print the address as JSON.
     """
     found = surroundings(Where(names=listen, identity=identity))
     address = found.names
     try:
-        hub = open_hub(address, address, "names", insecure=insecure, identity=found.identity)
+        hub = open_hub(
+            address, address, "names", insecure=insecure, identity=found.identity, rights=chosen_rights(rights)
+        )
     except UnreachableError as error:
         raise UnreachableError(f"{error}; perhaps names are served there already (echoic ls)") from error
     with hub:

@@ -100,7 +100,7 @@ def read_settings() -> Settings:
         return Settings()
     except msgspec.ValidationError as error:
         raise AddressError(f"in {path}: {_plainly(str(error))}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise AddressError(f"cannot read {path}: {error}") from error
 
 

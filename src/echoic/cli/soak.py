@@ -3,6 +3,7 @@
 import platform
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,7 +30,7 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: float
     clean: bool
     problems: tuple[str, ...]
-    figures: dict[str, int | float | str]
+    figures: Mapping[str, int | float | str]
     date: str
     commit: str
     machine: str

@@ -1,6 +1,8 @@
 """The options that say where things are, which most verbs have; `echoic.cli.settings` says what counts without them."""
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
@@ -15,9 +17,11 @@ __all__ = [
     "ContextName",
     "Flag",
     "IdentityName",
+    "RightsPath",
     "Text",
     "Where",
     "chosen",
+    "chosen_rights",
     "names_address",
     "surroundings",
 ]
@@ -36,6 +40,15 @@ IdentityName: TypeAlias = Annotated[
     str | None,
     Parameter(
         help="Who this hub is, of `echoic keys issue`; it speaks TLS then. [default: $ECHOIC_IDENTITY, the context's]"
+    ),
+]
+
+
+RightsPath: TypeAlias = Annotated[
+    Path | None,
+    Parameter(
+        name="--rights",
+        help="A file that says who may do what (`echoic acl`), read again when it changes. [default: $ECHOIC_RIGHTS]",
     ),
 ]
 
@@ -62,6 +75,7 @@ class Where:
     ] = False
     context: ContextName = None
     identity: IdentityName = None
+    rights: RightsPath = None
 
 
 NOWHERE: Final = Where()
@@ -108,3 +122,9 @@ def chosen(where: Where) -> Surroundings:
         insecure=where.insecure or found.insecure,
         identity=choose_identity(where.identity, where.context, found),
     )
+
+
+def chosen_rights(path: Path | None) -> Path | None:
+    """Return the file of rights: of the option, else of the environment; None if hubs go by none."""
+    said = os.environ.get("ECHOIC_RIGHTS")
+    return path if path is not None else Path(said) if said else None

@@ -177,7 +177,7 @@ def unpack(data: bytes, *, admit: Callable[[str], object] | None = None) -> tupl
         raise MalformedFrameError(f"a parcel has {len(data)} bytes, limit is {PARCEL_BYTES_MAX}")
     try:
         signed = _signed_decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"expected a signed parcel: {error}") from error
     if len(signed.signature) != SIGNATURE_BYTES:
         raise RefusedError(f"a signature has {len(signed.signature)} bytes, expected {SIGNATURE_BYTES}")
@@ -186,7 +186,7 @@ def unpack(data: bytes, *, admit: Callable[[str], object] | None = None) -> tupl
         admit(signed.key)
     try:
         parcel = _parcel_decoder.decode(signed.parcel)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"expected a parcel: {error}") from error
     _check(parcel)
     return parcel, signed.key

@@ -76,7 +76,7 @@ def decode_roster(data: bytes) -> Roster:
     """
     try:
         roster = _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"a roster of {len(data)} bytes cannot be read: {error}") from error
     if not roster.voters:
         raise MalformedFrameError("a roster has no member that may vote")

@@ -33,7 +33,7 @@ def decode_view(data: bytes) -> tuple[str, ...]:
     """
     try:
         return _names.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"a view of {len(data)} bytes cannot be read: {error}") from error
 
 
@@ -113,5 +113,5 @@ def decode_standing(body: bytes) -> Standing:
     """
     try:
         return _decoder.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedFrameError(f"a snapshot's body of {len(body)} bytes cannot be read: {error}") from error

@@ -96,7 +96,7 @@ class Stream:
             self._registry, self._descriptors = Registry(), {}
             for descriptor in found.descriptors:
                 self._describe(descriptor)
-        except (msgspec.MsgspecError, EchoicError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, EchoicError) as error:
             raise MalformedFrameError(f"a summary of {len(summary)} bytes cannot be read: {error}") from error
         self.sequence = found.sequence
         return found.sequence

@@ -23,9 +23,8 @@ from echoic.formats import event
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
 
-__all__ = ["AUDIT_CHANNEL", "AuditRecord", "AuditTrail"]
+__all__ = ["AuditRecord", "AuditTrail"]
 
-AUDIT_CHANNEL: Final = "echoic/audit"
 RECORDS_MAX: Final = 4096
 CLOSE_SECONDS: Final = 1.0
 
@@ -96,12 +95,12 @@ class AuditTrail:
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
-        source = self._channel.source()
-        while (record := self._next()) is not None:
-            try:
+        try:
+            source = self._channel.source()
+            while (record := self._next()) is not None:
                 source.submit(record)
-            except EchoicError:
-                return  # the hub was closed
+        except EchoicError:
+            return  # the hub was closed
 
     def _next(self) -> AuditRecord | None:
         with self._changed:

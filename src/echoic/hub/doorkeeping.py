@@ -1,4 +1,4 @@
-"""Whether a peer may be who it says it is, and where: asked of its certificate, before it is let in.
+"""The doors of a hub: by which rules it goes, and whether a peer may be who it says it is.
 
 A certificate proves a name and the hosts at which its owner may be dialled. A hub says in its hello where it stands,
 and much is decided by that: who may take leave of a channel, whose word about a channel is its manager's. So with
@@ -6,17 +6,43 @@ rights a hub must stand at a host of its certificate. Without, whoever has a cer
 """
 
 import ipaddress
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from echoic.channels import Admission
 from echoic.errors import DeniedError
-from echoic.links import Connection, parse_address
-from echoic.rights import ANONYMOUS, Right
+from echoic.links import Connection, Identity, own_name, parse_address
+from echoic.rights import ANONYMOUS, Right, Rights
+from echoic.trust import load_rights
 from echoic.wire import Hello
 
-__all__ = ["check_home", "check_member", "who_of"]
+__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "who_of"]
 
 MEMBER_RIGHTS: Final[tuple[Right, ...]] = ("publish", "subscribe")
+
+
+def checked_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Return addresses.
+
+    Raises:
+        AddressError: One of them is none.
+    """
+    found = tuple(addresses)
+    for address in found:
+        parse_address(address)
+    return found
+
+
+def admission_by(rights: Rights | str | Path | None, identity: Identity | None) -> Admission:
+    """Return by which rules a hub goes, and who it is itself.
+
+    Raises:
+        LocalError: `rights` is no file of rules.
+        InsecureError: The certificate cannot be read, or others may write the file of rules.
+    """
+    rules = load_rights(rights) if isinstance(rights, str | Path) else rights
+    return Admission(rules, own_name(identity) if identity is not None else "")
 
 
 def who_of(connection: Connection) -> str:

@@ -64,7 +64,8 @@ def greet(connection: Connection, greeting: Greeting, reader: FrameReader, frame
 
 
 def _await(connection: Connection, reader: FrameReader, deadline: float) -> list[Frame]:
-    data = connection.receive()
+    milliseconds = max(0, round((deadline - time.monotonic()) * 1000))
+    data = connection.receive() if connection.readable(milliseconds) else None  # who is silent is not looked at
     if data == b"" or time.monotonic() > deadline:
         raise UnreachableError(f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello")
     return reader.receive(data or b"")

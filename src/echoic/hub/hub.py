@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from echoic.channels import (
+    AUDIT_CHANNEL,
     EVENT_BYTES_MAX,
-    Admission,
     Browse,
     ChannelEntry,
     ChannelId,
@@ -36,11 +36,12 @@ from echoic.eager import Modulator, SharedObject, SharedReference, SigningKey
 from echoic.errors import ClosedError, EchoicError
 from echoic.formats import NATIVE, Format, match
 from echoic.groups.packer import PACKING_INTERVAL_NS
-from echoic.hub.audit import AUDIT_CHANNEL, AuditRecord, AuditTrail
+from echoic.hub.audit import AuditRecord, AuditTrail
 from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
 from echoic.hub.derived import Terms, modulate_step
+from echoic.hub.doorkeeping import admission_by, checked_addresses
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher
 from echoic.hub.group import Group
@@ -49,7 +50,7 @@ from echoic.hub.group_joining import JoinOptions, Surroundings, join_group
 from echoic.hub.inbound import Inbound
 from echoic.hub.intake import Intake
 from echoic.hub.large_storage import LargeStorage
-from echoic.hub.lookup import find_channel, register_name
+from echoic.hub.lookup import find_channel, register_derived_name, register_name
 from echoic.hub.notebook_faces import hub_as_html
 from echoic.hub.operating import Operating
 from echoic.hub.recording import Recording
@@ -57,7 +58,8 @@ from echoic.hub.replay import Replay, start_replay
 from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
-from echoic.links import Identity, check_exposure, own_name, parse_address
+from echoic.hub.vigil import keep_vigil
+from echoic.links import Identity, check_exposure
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
@@ -95,7 +97,7 @@ class Hub:
         insecure: bool = False,
         switch_interval: float | None = None,
         policy: Policy | None = None,
-        rights: Rights | None = None,
+        rights: Rights | str | Path | None = None,
         key: SigningKey | None = None,
         services: Mapping[str, object] | None = None,
         event_bytes_max: int = EVENT_BYTES_MAX,
@@ -114,8 +116,8 @@ class Hub:
             switch_interval: Let Python switch threads after so many seconds. A round trip beside a thread that computes
                 takes 5 ms at Python's default, 0.24 ms at 0.0001, which costs the computing thread some percent.
             policy: What others may run inside the sources here; derivations within limits if nothing is said.
-            rights: Who may do what with which channels (`echoic.load_rights`); if nothing is said, all who are let in
-                may do everything. What was wanted and decided is told on the channel `echoic/audit` of this hub.
+            rights: Who may do what with which channels; a file of rules is read again whenever it changes. Without, all
+                who are let in may do everything. What was decided is told on the channel `echoic/audit`.
             key: Signs the modulators that this hub sends to others, who run them if they trust it. One is made up for
                 the life of this hub otherwise, which is enough for sources of its own.
             services: What modulators inside the sources here may ask for, by name: objects whose public methods they
@@ -124,7 +126,7 @@ class Hub:
             store: Where such events lie meanwhile; one with 256 MiB of memory, and files beyond, if nothing is said.
 
         Raises:
-            LocalError: `event_bytes_max` is not from 16 MiB to 2 GiB.
+            LocalError: `event_bytes_max` is not from 16 MiB to 2 GiB, or `rights` no file of rules.
             AddressError: `listen` is not an address.
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
@@ -134,9 +136,7 @@ class Hub:
         settle_allocator()
         if switch_interval is not None:
             sys.setswitchinterval(switch_interval)
-        self.names: Final = (names,) if isinstance(names, str) else tuple(names)
-        for server in self.names:
-            parse_address(server)
+        self.names: Final = checked_addresses((names,) if isinstance(names, str) else names)
         self._flusher = Flusher()
         self._endpoints: dict[str, Endpoints] = {}
         self._sources: set[Source] = set()
@@ -146,18 +146,16 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
-        self._admission = Admission(rights, own_name(identity) if identity is not None else "")
-        self._switchboard = Switchboard(
-            listen, advertise, identity, name, self._inbound, policy, storage, self._admission
-        )
+        self._admission = admission = admission_by(rights, identity)
+        self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy, storage, admission)
         self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
         self._closed = False
         self._lock = threading.Lock()
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
-        if rights is not None:
-            self._audit()
+        self._audit()
+        self._vigil = keep_vigil(rights, self.set_rights, identity, self._switchboard)
 
     def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.
@@ -216,7 +214,7 @@ class Hub:
         declared = terms.output if terms.output is not None else parent.own_type
         channel = self._channel(id, declared, format, (*parent.endpoints.member.lineage, step), step.context)
         if terms.name:
-            register_name(self._switchboard, self.names, id)
+            register_derived_name(self._switchboard, self.names, id)
         return channel
 
     def share(self, shared: SharedObject, policy: SharedPolicy = "prompt") -> None:
@@ -478,10 +476,15 @@ class Hub:
         return group
 
     def set_rights(self, rights: Rights | None) -> None:
-        """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything."""
-        if rights is not None and self._inbound.trail is None:
+        """Go by other rights from here on. Who has lost one that is in use is cut off; None: all may do everything.
+
+        Raises:
+            ClosedError: The hub was closed.
+        """
+        self._check_open()
+        with self._joining:  # a file may change while the program sets others
+            self._switchboard.do(lambda core: renew(core, rights))
             self._audit()
-        self._switchboard.do(lambda core: renew(core, rights))
 
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""
@@ -499,6 +502,8 @@ class Hub:
         close_groups(self._groups)
         for intake in self._intakes:
             intake.close()
+        if self._vigil is not None:
+            self._vigil.close()
         if self._inbound.trail is not None:
             self._inbound.trail.close()
         board = self._switchboard
@@ -530,7 +535,9 @@ class Hub:
             group.forsake()
 
     def _audit(self) -> None:
-        """Keep a trail of what others want, on a channel that only this hub knows by name."""
+        """Keep a trail of what others want, if there are rights, on a channel that only this hub knows by name."""
+        if self._admission.rights is None or self._inbound.trail is not None:
+            return
         format, id = Format.of(AuditRecord), ChannelId(self.address, AUDIT_CHANNEL)
         self._switchboard.do(lambda core: core.manager.directory.create(AUDIT_CHANNEL, format))
         self._inbound.trail = AuditTrail(self._channel(id, AuditRecord, format), self.address)

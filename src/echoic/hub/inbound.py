@@ -7,7 +7,8 @@ A handler runs in the thread that read the frame; for a synchronous event the an
 (JECho's express mode). Nothing is decoded before a sink asks for it, and then into the type that it declared.
 """
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Audited, Consult, Delivery, Ended, Missed, Modulation, Refused, Runner, Troubled
 from echoic.errors import RefusedError
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from echoic.hub.operating import Operating
 
 __all__ = ["Inbound"]
+
+OWN_LOSS: Final = frozenset({"Attach", "Bind"})
+"""What is refused by a source or sink here, whose program may wonder why nothing comes."""
+log: Final = logging.getLogger("echoic.hub")
 
 
 class Inbound:
@@ -74,6 +79,9 @@ class Inbound:
 
     def audited(self, audited: Audited) -> None:
         """Leave word of what somebody wanted, and whether he was let."""
+        if not audited.decision:
+            level = logging.WARNING if audited.request in OWN_LOSS else logging.INFO
+            log.log(level, "%s from %s was refused: %s", audited.request, audited.address, audited.decision)
         if self.trail is not None:
             self.trail.note(audited)
 

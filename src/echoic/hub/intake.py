@@ -334,9 +334,7 @@ class Intake:
                 try:
                     self._spool.put(attempt, body, rows)
                 except BaseException:  # whatever it is, nobody may commit a portion that is not there
-                    with self._lock:
-                        self._book.discard(attempt)
-                    self._drop([attempt])
+                    self._discard((attempt,))
                     raise
                 return DONE
             case Lost(reason):
@@ -443,7 +441,11 @@ class Intake:
             LoggedPart(attempt.partition % lanes, each.rows, tuple(each.sizes), each.file)
             for attempt, each in zip(attempts, kept, strict=True)
         ]
-        self._spool.sync(attempts)
+        try:
+            self._spool.sync(attempts)
+        except JournalError:
+            self._discard(attempts)  # who commits them again is told that they are lost
+            raise
         entry = self._log.append(query, epoch, parts, [body for each in kept for body in each.bodies])
         with self._lock:
             dropped = self._book.settle(query, epoch)
@@ -468,6 +470,13 @@ class Intake:
             self._log.forget(entry)
         except JournalError as error:
             log.warning("%s", error)
+
+    def _discard(self, attempts: tuple[Attempt, ...]) -> None:
+        """Know nothing of attempts any more."""
+        with self._lock:
+            for attempt in attempts:
+                self._book.discard(attempt)
+        self._drop(attempts)
 
     def _drop(self, attempts: Sequence[Attempt] | set[Attempt]) -> None:
         for attempt in attempts:

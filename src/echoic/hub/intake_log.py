@@ -18,6 +18,11 @@ of each query. When the file has become large and all of it is published, anothe
 A record that is not whole is the last one, from a crash while it was written, and was never acknowledged: it is cut
 off. One that is followed by another is damage, and refused. The checksum is of the file's id and the record's place as
 well, so that bytes of a former file, which a disk may show where nothing was written yet, are never taken for a record.
+
+The last record may also be whole and in the memory of the operating system alone: from a process that was killed before
+it could sync, or whose sync failed, after which Linux takes for written what is not and the next sync succeeds. Whoever
+opens the log tells writers that this epoch is committed. So it is written again first: all of the log to another file,
+which takes the place of this one, so that at every moment one of them is whole.
 """
 
 import secrets
@@ -140,9 +145,13 @@ class IntakeLog:
                     raise JournalError(
                         f"the log is for {len(standing.nexts)} partitions, the journal has {len(positions)} - at {path}"
                     )
-                if size < file.size():
-                    file.truncate(size)
-                    file.sync()
+                if entries or size < file.size():
+                    found, entries = _write_again(storage, directory, file.view(), standing, entries)
+                    file.close()
+                    file, standing = found
+                    _put_in_place(storage, directory)
+                else:
+                    storage.sync_directory(directory)
                 return cls(storage, directory, file, standing, entries)
             except BaseException:
                 file.close()
@@ -288,6 +297,27 @@ def _prepare(
     return standing, file
 
 
+def _write_again(
+    storage: Storage, directory: str, view: memoryview, standing: Standing, entries: Sequence[Entry]
+) -> tuple[tuple[File, Standing], list[Entry]]:
+    """Write a log beside the one that is there, of the same epochs, and leave it open."""
+    anew, file = _prepare(storage, directory, standing.nexts, standing.queries)
+    moved: list[Entry] = []
+    try:
+        place = file.size()
+        for entry in entries:
+            size = sum(sum(part.sizes) for part in entry.epoch.parts if not part.file)
+            pieces = _record(entry.epoch, [view[entry.offset : entry.offset + size]], anew.id, place)
+            file.append(pieces)
+            moved.append(Entry(entry.epoch, place + len(pieces[0]) + len(pieces[1])))
+            place += sum(map(len, pieces))
+        file.sync()
+    except BaseException:
+        file.close()
+        raise
+    return (file, anew), moved
+
+
 def _put_in_place(storage: Storage, directory: str) -> None:
     """Let the log that was prepared be the one that is there: at every moment either of them is."""
     storage.rename(f"{directory}/{PREPARED}", f"{directory}/{NAME}")
@@ -352,7 +382,7 @@ def _head(view: memoryview, place: int, path: str) -> Head:
     start = place + HEADER.size
     try:
         return _heads.decode(view[start : start + HEADER.unpack_from(view, place)[1]])
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise JournalError(f"a record of a log cannot be read: {error}, at byte {place} - at {path}") from error
 
 

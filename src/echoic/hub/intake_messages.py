@@ -113,7 +113,7 @@ def answer_in(error: DeliveryError) -> Answer | None:
         if text.startswith(MARK):
             try:
                 return _decode_answer(text.removeprefix(MARK))
-            except (msgspec.MsgspecError, UnicodeError):
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 continue
     return None
 

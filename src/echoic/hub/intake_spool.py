@@ -3,6 +3,9 @@
 What is staged need not survive anything: nobody was told that it is safe. So memory is enough, and files are for what
 is too much for it. Once a budget of all attempts together is spent, an attempt that gets more goes to a file of its
 own, which is synced when the epoch is committed and is then simply named by the log: its bytes are not copied again.
+
+After a sync that failed, the next one succeeds without the bytes that the first has lost. So rows whose file could not
+be synced once are never taken for safe: they have to be staged again.
 """
 
 import secrets
@@ -21,12 +24,13 @@ MEMORY_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class Kept(msgspec.Struct):
-    """The portions of an attempt. `bodies` is empty if they are in a file."""
+    """The portions of an attempt. `bodies` is empty if they are in a file, `spoiled` if a sync of that failed."""
 
     rows: int = 0
     sizes: list[int] = msgspec.field(default_factory=list)
     bodies: list[bytes] = msgspec.field(default_factory=list)
     file: str = ""
+    spoiled: bool = False
 
 
 class Spool:
@@ -64,18 +68,28 @@ class Spool:
         """Return when the files of attempts are on the disk.
 
         Raises:
-            JournalError: They cannot be synced.
+            JournalError: They cannot be synced, or could not be before.
         """
-        files = [kept.file for kept in map(self.get, attempts) if kept.file]
+        filed = [kept for kept in map(self.get, attempts) if kept.file]
+        if any(kept.spoiled for kept in filed):
+            raise JournalError(f"staged rows may be lost: they could not be synced before - at {self._directory}")
         with said("sync staged rows", self._directory):
-            for name in files:
-                file = self._storage.open(f"{self._directory}/{name}", write=True)
-                try:
-                    file.sync()
-                finally:
-                    file.close()
-            if files:
-                self._storage.sync_directory(self._directory)
+            try:
+                for kept in filed:
+                    self._sync(kept)
+                if filed:
+                    self._storage.sync_directory(self._directory)
+            except OSError:
+                for kept in filed:
+                    kept.spoiled = True
+                raise
+
+    def _sync(self, kept: Kept) -> None:
+        file = self._storage.open(f"{self._directory}/{kept.file}", write=True)
+        try:
+            file.sync()
+        finally:
+            file.close()
 
     def drop(self, attempt: Attempt, *, committed: bool = False) -> None:
         """Forget an attempt; its file is removed unless it was committed, for it is the log's then.

@@ -1,15 +1,18 @@
 """Finding channels by name: in this hub, or at name servers."""
 
+import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from echoic.channels import ChannelId, Done, Resolve, Resolved, register
-from echoic.errors import ChannelNotFoundError, UnreachableError
+from echoic.errors import ChannelNotFoundError, DeniedError, UnreachableError
 
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["find_channel", "register_name"]
+__all__ = ["find_channel", "register_derived_name", "register_name"]
+
+log: Final = logging.getLogger("echoic.hub")
 
 
 def register_name(switchboard: "Switchboard", names: Sequence[str], id: ChannelId) -> None:
@@ -33,6 +36,20 @@ def register_name(switchboard: "Switchboard", names: Sequence[str], id: ChannelI
             problems.append(str(error))
     if len(problems) == len(names):
         raise UnreachableError(f"{_no_name_server(problems)}, or create the channel in a hub without one")
+
+
+def register_derived_name(switchboard: "Switchboard", names: Sequence[str], id: ChannelId) -> None:
+    """Enter a derived channel at the name servers, unless only its manager may, which does so by itself.
+
+    Raises:
+        ChannelExistsError: The name is taken.
+        UnreachableError: None answers.
+    """
+    try:
+        register_name(switchboard, names, id)
+    except DeniedError as error:
+        log.info("`%s` is left to its manager to enter: %s", id.name, error)
+        switchboard.do(lambda core: core.manager.unregister(id.name))
 
 
 def find_channel(switchboard: "Switchboard", names: Sequence[str], channel: str) -> ChannelId:

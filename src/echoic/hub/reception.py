@@ -4,6 +4,7 @@ Two hubs may dial each other at the same moment; one of the two gives way. A str
 is, and there is room for so many strangers at a time (`links.strangers`).
 """
 
+import contextlib
 import logging
 import secrets
 import threading
@@ -13,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Greeting
 from echoic.engines.embedded import GROUP_FEATURE
-from echoic.errors import DeniedError, EchoicError, MalformedFrameError, UnreachableError
+from echoic.errors import DeniedError, EchoicError, MalformedFrameError, ProtocolVersionError, UnreachableError
 from echoic.groups.messages import decode_introduction
 from echoic.hub.doorkeeping import check_home, check_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
 from echoic.links import Connection, Identity, Listener, dial
 from echoic.links.strangers import Strangers
-from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello
+from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello, encode_frame, encode_hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
 if TYPE_CHECKING:
@@ -89,10 +90,19 @@ class Reception:
             else:
                 self._meet(connection, reader=reader, frames=frames)
         except (EchoicError, OSError) as error:
-            log.info("refused a connection from %s: %s", connection.peer, error)
+            level = logging.INFO
+            if isinstance(error, ProtocolVersionError):
+                level = logging.WARNING
+                self._part(connection)
+            log.log(level, "refused a connection from %s: %s", connection.peer, error)
             connection.close()
         finally:
             self._strangers.leave(connection)
+
+    def _part(self, connection: Connection) -> None:
+        """Say hello to a peer of another version, so that it can say as well why nothing comes of it."""
+        with contextlib.suppress(EchoicError, OSError):  # it has hung up
+            connection.send([b"".join(encode_frame(FrameKind.HELLO, [encode_hello(self._hello)]))])
 
     def _dial_patiently(self, address: str) -> None:
         """Connect to a hub, which may hang up because it dials this one at the same moment.

@@ -47,6 +47,7 @@ from echoic.channels import (
     Troubled,
     congested,
     decode_reply,
+    hub_id,
     keep_large,
     note_room,
     report_trouble,
@@ -62,7 +63,7 @@ from echoic.hub.hello import hello_of
 from echoic.hub.large_storage import LargeStorage
 from echoic.hub.link import Link, LoneWay
 from echoic.hub.reception import Reception
-from echoic.hub.room import hindered, hindered_plainly, makes_room_itself
+from echoic.hub.room import Room, hindered, hindered_plainly, makes_room_itself
 from echoic.hub.shared_objects import SharedObjects
 from echoic.links import Connection, Identity, Listener, format_address, parse_address
 from echoic.wire import Batch, Frame, FrameReader
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
 __all__ = ["Switchboard"]
 
 REQUEST_SECONDS: Final = 15.0
-ROOM_SECONDS: Final = 0.2
 log: Final = logging.getLogger("echoic.hub")
 
 M = TypeVar("M")
@@ -106,7 +106,7 @@ class Switchboard:
         self.address: Final = format_address(advertise, port) if advertise else listener.address
         self.storage: Final = storage or LargeStorage()
         self.core: Final = Concentrator(
-            secrets.token_hex(8),
+            hub_id(secrets.token_hex(8), admission.who if admission is not None else ""),
             self.address,
             name,
             policy=policy,
@@ -117,8 +117,7 @@ class Switchboard:
         self.core.tick(time.monotonic_ns())  # requests have deadlines, so it must know the time from the start
         self.lock: Final = threading.Lock()
         self.closed = False
-        self._room = threading.Condition(self.lock)
-        self._waiting_for_room = 0
+        self._room = Room(self.lock)
         self._compiler = Compiler(self)
         self.shared_objects: Final = SharedObjects(self)
         self._links: dict[str, Link] = {}
@@ -247,9 +246,7 @@ class Switchboard:
                 raise ClosedError("the hub was closed while events waited for room")
             if makes_room_itself(self, member):
                 break
-            self._waiting_for_room += 1
-            self._room.wait(ROOM_SECONDS)
-            self._waiting_for_room -= 1
+            self._room.wait(partial(full, member))
         return True
 
     def submit_runs(self, runs: Sequence[SourceRun], batch: Batch) -> bool:
@@ -319,13 +316,13 @@ class Switchboard:
             link = self._links.get(delivery.hub)
             if link is not None:
                 lane = ArrivalLane(link.neighbour, delivery.member, delivery.number, delivery.batch.format)
-                link.lane = (lane, sink, decode)
+                link.open_lane((lane, sink, decode))
 
     def close_arrivals(self) -> None:
         """Take synchronous events the long way: the sinks of a channel are about to change."""
         with self.lock:
             for link in self._links.values():
-                link.lane = None
+                link.lanes.clear()
 
     def forget_call(self, number: int) -> None:
         """Wait no longer for the answers to a synchronous event."""
@@ -476,8 +473,7 @@ class Switchboard:
                 self.core.gone(link.hub, f"it broke a rule: {error}")
                 deliveries = ()
             todo = self._settle()
-            if self._waiting_for_room:
-                self._room.notify_all()
+            self._room.look()
         for act in todo:
             act()
         if deliveries:
@@ -486,7 +482,7 @@ class Switchboard:
     def called(self, link: Link, way: LoneWay, data: bytes) -> int:
         """Count a lone synchronous event as arrived; return its call, 0 when it is not one."""
         with self.lock:  # under which ways are closed: sinks that have come meanwhile must not be left out
-            return way[0].take(data) if link.lane is way and self._links.get(link.hub) is link else 0
+            return way[0].take(data) if link.lanes.get(way[0].key) is way and self._links.get(link.hub) is link else 0
 
     def reply(self, lane: ArrivalLane, call: int, failures: Mapping[str, str] | None) -> None:
         """Answer a lone synchronous event."""
@@ -536,8 +532,7 @@ class Switchboard:
             links = self._links
             todo += [links[hub].pump for hub in core.stirred if hub in links]
             core.stirred.clear()
-        if self._waiting_for_room:
-            self._room.notify_all()
+        self._room.look()
         return todo
 
     def _act_of(self, effect: Effect) -> Callable[[], None] | None:
@@ -547,7 +542,7 @@ class Switchboard:
                     target=self._reception.dial, args=(address,), name="echoic-dial", daemon=True
                 ).start
             case Forgotten(hub):
-                self._room.notify_all()
+                self._room.wake()
                 link = self._links.pop(hub, None)
                 return link.close if link is not None else None
             case Audited():

@@ -51,6 +51,7 @@ __all__ = ["SocketConnection", "closed_error", "tune_tcp"]
 
 PIECES_MAX: Final = 512  # below IOV_MAX, which is 1024
 RECEIVE_BYTES: Final = 64 * 1024  # above 128 KB the C library may map memory for each call
+RECEIVE_BYTES_CALM: Final = 8 * 1024  # where little comes: large rooms for it, shrunk each time, scatter the heap
 RECEIVE_BYTES_BUSY: Final = 256 * 1024  # while the stream is faster than that
 SEND_FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 QUIET: Final = struct.pack("ll", 0, int(QUIET_SECONDS * 1_000_000))
@@ -111,7 +112,11 @@ class SocketConnection:
             if self._closed:
                 raise closed_error(self.peer)
             data = self._receive(self._receive_bytes)
-            self._receive_bytes = RECEIVE_BYTES if len(data) < RECEIVE_BYTES else self.receive_bytes_busy
+            size = len(data)
+            if size < RECEIVE_BYTES_CALM:
+                self._receive_bytes = RECEIVE_BYTES_CALM
+            else:
+                self._receive_bytes = RECEIVE_BYTES if size < RECEIVE_BYTES else self.receive_bytes_busy
             return data
         except BlockingIOError:
             return None

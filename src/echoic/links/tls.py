@@ -27,13 +27,12 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar, cast
 
 from echoic.errors import UnreachableError
-from echoic.links.connection import join_first
 from echoic.links.credentials import credentials_of
-from echoic.links.sockets import SocketConnection, closed_error
+from echoic.links.sockets import RECEIVE_BYTES, SocketConnection, closed_error
 from echoic.wire import Buffer
 
 __all__ = ["TlsConnection"]
@@ -41,8 +40,11 @@ __all__ = ["TlsConnection"]
 TAKE_BYTES_MAX: Final = 64 * 1024
 SEND_BYTES_MAX: Final = 1024 * 1024
 RECORD_BYTES: Final = 16 * 1024
+BUFFER_BYTES: Final = RECEIVE_BYTES + 2 * RECORD_BYTES
+BUFFERS_MAX: Final = 4
 HANDSHAKE_BYTES_MAX: Final = 64 * 1024  # with a chain of certificates it has 6 KB
 WELCOME: Final = b"\1"
+UNSENT_MILLISECONDS_MAX: Final = 1000
 Result = TypeVar("Result")
 REASONS: Final = {
     "EXCESSIVE_MESSAGE_SIZE": "it sends more than a handshake has",
@@ -64,6 +66,8 @@ REASONS: Final = {
 
 class TlsConnection(SocketConnection):
     """A TCP socket with TLS 1.3 on top."""
+
+    receive_bytes_busy = RECEIVE_BYTES
 
     def __init__(self, socket_: socket.socket, peer: str, context: ssl.SSLContext, *, host: str | None = None) -> None:
         """Take over a connected socket; `host` is whom we dialled, None when we were dialled."""
@@ -112,18 +116,16 @@ class TlsConnection(SocketConnection):
             return 0
         buffer_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
         take_bytes = min(TAKE_BYTES_MAX, max(RECORD_BYTES, buffer_bytes // 6))
-        data = memoryview(join_first(pieces, SEND_BYTES_MAX))
-        taken = 0
-        while taken < len(data):
-            taken += self._encrypt(data[taken : taken + take_bytes])
-            if not self._flush() or not self._has_room():
+        taken, records = 0, _records(pieces)
+        while taken < SEND_BYTES_MAX:
+            encrypted = self._encrypt(records, take_bytes)
+            taken += encrypted
+            if encrypted < take_bytes:  # there are no more
+                self._flush()
+                break
+            if not self._flush() or not super().writable(0):
                 break
         return taken
-
-    @property
-    def direct(self) -> bool:
-        """Whether `receive_into` can be used: what the socket receives has yet to be decrypted."""
-        return False
 
     def receive(self) -> bytes | None:
         """Return the next bytes, b"" at the end of the stream, None when nothing came for `QUIET_SECONDS`.
@@ -149,9 +151,40 @@ class TlsConnection(SocketConnection):
             self._flush()
         return data
 
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None when nothing came.
+
+        What came with them and has no room there is returned by the next call, without a look at the socket.
+
+        Raises:
+            OSError: The connection is broken or closed, or ended without the peer saying so.
+        """
+        if self._early is not None:
+            early, rest = self._early[: len(buffer)], self._early[len(buffer) :]
+            buffer[: len(early)] = early
+            self._early = rest or None
+            return len(early)
+        if self._unsent:
+            self._flush()
+        if self._ended:
+            return 0
+        ciphertext = super().receive()
+        if ciphertext is None:
+            return None
+        with self._tls:
+            self._feed(ciphertext)
+            count = self._fill(buffer)
+            if count == len(buffer):
+                self._early = self._decrypt() or None
+            ended, answering = self._ended, self._to_peer.pending > 0
+        if answering:
+            self._flush()
+        return count if count or ended else None
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
-        return self._early is not None or self._ended or super().readable(milliseconds)
+        waited = min(milliseconds, UNSENT_MILLISECONDS_MAX)  # should ciphertext be left, `receive` sees to it
+        return self._early is not None or self._ended or super().readable(waited)
 
     def writable(self, milliseconds: int) -> bool:
         """Return whether within a time `send` would take something, or fail."""
@@ -206,12 +239,17 @@ class TlsConnection(SocketConnection):
         """Return whether the socket reports room and nothing is left from before."""
         return (not self._unsent or self._flush()) and super().writable(0)
 
-    def _encrypt(self, data: memoryview) -> int:
-        """Turn data into ciphertext, a record at a time, and return its length."""
+    def _encrypt(self, records: Iterator[Buffer], take_bytes: int) -> int:
+        """Turn the next records into ciphertext, and return how many bytes they had; 0 if there are no more."""
+        taken = 0
         with self._tls:
-            for start in range(0, len(data), RECORD_BYTES):
-                self._ssl.write(data[start : start + RECORD_BYTES])
-        return len(data)
+            while taken < take_bytes:
+                record = next(records, None)
+                if record is None:
+                    break
+                self._ssl.write(record)
+                taken += len(record)
+        return taken
 
     def _feed(self, ciphertext: bytes) -> None:
         """Give the SSL object what came from the socket."""
@@ -222,19 +260,43 @@ class TlsConnection(SocketConnection):
 
     def _decrypt(self) -> bytes | None:
         """Return all data there is, b"" at the end, None when there is none."""
-        records: list[bytes] = []
+        buffer = _buffers.pop() if _buffers else memoryview(bytearray(BUFFER_BYTES))
+        parts: list[bytes] = []
         try:
-            while record := self._ssl.read(RECORD_BYTES):
-                records.append(record)
-            self._ended = True
+            while filled := self._fill(buffer):
+                parts.append(bytes(buffer[:filled]))
+                if filled < len(buffer):
+                    break
+        except ssl.SSLError:
+            if not parts:
+                raise
+        finally:
+            if len(_buffers) < BUFFERS_MAX:
+                _buffers.append(buffer)
+        if len(parts) == 1:
+            return parts[0]
+        return b"".join(parts) if parts or self._ended else None
+
+    def _fill(self, buffer: memoryview) -> int:
+        """Decrypt into a buffer as much as there is, or as it holds, and return how much; at the end note that."""
+        filled = 0
+        try:
+            while filled < len(buffer) and not self._ended and self._holds_more():
+                count = cast("int", self._ssl.read(len(buffer) - filled, buffer[filled:]))
+                self._ended = not count
+                filled += count
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
             self._ended = True
         except ssl.SSLError:
-            if not records:
+            if not filled:
                 raise
-        return b"".join(records) if records or self._ended else None
+        return filled
+
+    def _holds_more(self) -> bool:
+        """Return whether there may be something to decrypt; asking OpenSSL in vain costs an exception."""
+        return bool(self._from_peer.pending or self._ssl.pending() or self._from_peer.eof)
 
     def _flush(self) -> bool:
         """Write ciphertext to the socket as far as it goes and return whether nothing is left.
@@ -245,16 +307,40 @@ class TlsConnection(SocketConnection):
         with self._outgoing:
             while True:
                 if not self._unsent:
+                    if not self._to_peer.pending:
+                        break
                     with self._tls:
                         self._unsent = self._to_peer.read()
-                if not self._unsent:
-                    break
                 self._unsent = self._unsent[super().send([self._unsent]) :]
                 if self._unsent:
                     return False
             if self._finishing:
                 super().finish()
             return True
+
+
+_buffers: Final[list[memoryview]] = []
+"""Where records are decrypted, one after the other; shared by all connections, as each has 96 KB."""
+
+
+def _records(pieces: Sequence[Buffer]) -> Iterator[Buffer]:
+    """Yield the bytes of all pieces, as many as a record takes at a time; what is large is not copied for it."""
+    gathered: list[memoryview] = []
+    missing = RECORD_BYTES
+    for piece in pieces:
+        view = memoryview(piece).cast("B")
+        while view:
+            part, view = view[:missing], view[missing:]
+            if len(part) == RECORD_BYTES:
+                yield part
+                continue
+            gathered.append(part)
+            missing -= len(part)
+            if not missing:
+                yield b"".join(gathered)
+                gathered, missing = [], RECORD_BYTES
+    if gathered:
+        yield gathered[0] if len(gathered) == 1 else b"".join(gathered)
 
 
 def _reason_of(error: OSError) -> str:

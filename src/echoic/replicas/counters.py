@@ -165,7 +165,7 @@ class Counters:
         for chunk in chunks:
             try:
                 part = _decoder.decode(chunk)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise MalformedBatchError(f"{len(chunk)} bytes are not of a state of counters: {error}") from error
             values.update(part.counters)
             keys.update(part.keys)

@@ -117,7 +117,7 @@ def decode_portions(chunks: Iterable[bytes]) -> Iterator[Portion]:
 def _portion_of(body: bytes) -> Portion:
     try:
         told = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedBatchError(f"a portion of a log of {len(body)} bytes cannot be read: {error}") from error
     registry = Registry(formats_max=1)
     registry.add_descriptor(told.descriptor)

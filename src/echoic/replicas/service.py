@@ -207,7 +207,7 @@ class CounterService:
             return _error(HTTPStatus.BAD_REQUEST, told)
         try:
             order = _orders.decode(request.body) if request.body.strip() else _Order()
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return _error(HTTPStatus.BAD_REQUEST, f'expected {{"add": 1}}, got something else: {error}')
         if not self.group.view.primary:
             self._turned_away += 1

@@ -3,7 +3,8 @@
 from echoic.rights.decision import Decision
 from echoic.rights.pattern import Pattern
 from echoic.rights.right import RIGHTS, Right, check_right
-from echoic.rights.rights import ANONYMOUS, Rights, Rule
+from echoic.rights.rights import ANONYMOUS, Rights
+from echoic.rights.rule import Rule
 from echoic.rights.text import parse_rights
 
 __all__ = [

@@ -16,32 +16,18 @@ import msgspec
 
 from echoic.errors import LocalError
 from echoic.rights.decision import Decision
-from echoic.rights.pattern import Pattern
-from echoic.rights.right import RIGHTS, Right
+from echoic.rights.holding import NOTHING, Holding, Verdict
+from echoic.rights.right import Right
+from echoic.rights.rule import Rule
 
-__all__ = ["ANONYMOUS", "Rights", "Rule"]
+__all__ = ["ANONYMOUS", "Rights"]
 
 ANONYMOUS: Final = "anonymous"
 """Who has shown no certificate, and no token: whoever comes over a plain connection."""
 RULES_MAX: Final = 10_000
-REMEMBERED_MAX: Final = 4096
-
-
-class Rule(msgspec.Struct, frozen=True):
-    """A line of an operator's file."""
-
-    allow: bool
-    who: Pattern
-    rights: tuple[Right, ...]
-    channels: Pattern
-    place: str = ""
-    """Where it stands, for people."""
-
-    def __str__(self) -> str:
-        word = "allow" if self.allow else "deny"
-        rights = "*" if len(self.rights) == len(RIGHTS) else ",".join(self.rights)
-        place = f" - at {self.place}" if self.place else ""
-        return f"`{word} {self.who.text} {rights} {self.channels.text}`{place}"
+REMEMBERED_MAX: Final = 65_536
+HOLDINGS_MAX: Final = 1024
+NAME_CHARACTERS_MAX: Final = 256  # of what is asked about; no channel or group has so long a name
 
 
 class Rights:
@@ -51,7 +37,8 @@ class Rights:
         self.rules: Final = tuple(rules)
         if len(self.rules) > RULES_MAX:
             raise LocalError(f"there are {len(self.rules)} rules, limit is {RULES_MAX}")
-        self._decisions: dict[tuple[str, Right, str], Decision] = {}
+        self._holdings: dict[str, Holding] = {}
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
 
     def decide(self, who: str, right: Right, channel: str, ancestors: Sequence[str] = ()) -> Decision:
         """Return whether somebody may do something with a channel.
@@ -62,11 +49,12 @@ class Rights:
             channel: The name of the channel.
             ancestors: Those it is derived from, in any order.
         """
-        decision = self._of_name(who or ANONYMOUS, right, channel)
+        who = who or ANONYMOUS
+        decision = _decision(who, right, channel, self._verdict(who, channel))
         if decision.explicit:
             return decision
         for ancestor in ancestors:
-            inherited = self._of_name(who or ANONYMOUS, right, ancestor)
+            inherited = _decision(who, right, ancestor, self._verdict(who, ancestor))
             if inherited.allowed:
                 reason = f"it is derived from `{ancestor}`, and {inherited.reason}"
                 return msgspec.structs.replace(decision, allowed=True, reason=reason, explicit=True)
@@ -74,27 +62,39 @@ class Rights:
 
     def knows(self, who: str, channel: str, ancestors: Sequence[str] = ()) -> bool:
         """Whether somebody has any right to a channel, and so may know that it is there."""
-        return any(self.decide(who, right, channel, ancestors).allowed for right in RIGHTS)
+        who = who or ANONYMOUS
+        own = self._verdict(who, channel)
+        return bool(own.allowed) or any(self._verdict(who, one).allowed - own.denied for one in ancestors)
 
-    def _of_name(self, who: str, right: Right, channel: str) -> Decision:
-        key = (who, right, channel)
-        known = self._decisions.get(key)
+    def _verdict(self, who: str, channel: str) -> Verdict:
+        if len(channel) > NAME_CHARACTERS_MAX:
+            return NOTHING  # peers make names up: none of this length is remembered, nor looked for
+        known = self._verdicts.get((who, channel))
         if known is None:
-            if len(self._decisions) >= REMEMBERED_MAX:
-                self._decisions.clear()  # names come from peers, who may have ever more of them
-            known = self._decisions[key] = self._look_up(who, right, channel)
+            if len(self._verdicts) >= REMEMBERED_MAX:
+                self._verdicts.clear()  # and may have ever more of them
+            known = self._verdicts[who, channel] = self._holding(who).verdict(channel)
         return known
 
-    def _look_up(self, who: str, right: Right, channel: str) -> Decision:
-        granting: Rule | None = None
-        for rule in self.rules:
-            if right in rule.rights and rule.who.matches(who) and rule.channels.matches(channel):
-                if not rule.allow:
-                    return Decision(who, right, channel, allowed=False, reason=f"denied by {rule}", explicit=True)
-                granting = granting or rule
-        if granting is None:
-            return Decision(who, right, channel, allowed=False, reason="no rule allows it")
-        return Decision(who, right, channel, allowed=True, reason=f"allowed by {granting}", explicit=True)
+    def _holding(self, who: str) -> Holding:
+        known = self._holdings.get(who)
+        if known is None:
+            if len(self._holdings) >= HOLDINGS_MAX:
+                self._holdings.clear()
+            known = self._holdings[who] = Holding(rule for rule in self.rules if rule.who.matches(who))
+        return known
 
     def __len__(self) -> int:
         return len(self.rules)
+
+
+def _decision(who: str, right: Right, channel: str, verdict: Verdict) -> Decision:
+    """Return what the rules about a channel say of one right: a denial first, else the first that allows it."""
+    name = channel[:NAME_CHARACTERS_MAX]
+    about = [rule for rule in verdict.rules if right in rule.rights]
+    for rule in about:
+        if not rule.allow:
+            return Decision(who, right, name, allowed=False, reason=f"denied by {rule}", explicit=True)
+    if about:
+        return Decision(who, right, name, allowed=True, reason=f"allowed by {about[0]}", explicit=True)
+    return Decision(who, right, name, allowed=False, reason="no rule allows it")

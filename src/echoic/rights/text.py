@@ -15,7 +15,8 @@ from typing import Final
 from echoic.errors import LocalError
 from echoic.rights.pattern import Pattern
 from echoic.rights.right import RIGHTS, Right, check_right
-from echoic.rights.rights import Rights, Rule
+from echoic.rights.rights import Rights
+from echoic.rights.rule import Rule
 
 __all__ = ["parse_rights"]
 

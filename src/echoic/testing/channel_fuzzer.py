@@ -55,6 +55,7 @@ from echoic.formats import Format, event
 from echoic.testing.fuzz import Fuzzer
 from echoic.testing.mutation import BOUNDARIES, Mutator
 from echoic.testing.samples import Trade, sample_events
+from echoic.testing.twisting import twist
 from echoic.wire import Batch, Frame, FrameKind, FrameReader, Hello, encode_formats, encode_frame, encode_hello
 
 __all__ = ["ChannelFuzzer"]
@@ -76,35 +77,6 @@ OTHER_CHANNEL: Final = 0.1
 GIVEN_UP: Final = 0.02
 COMPILED: Final = 0.1  # of recipes that are not the samples' own, since compiling takes as long as a hundred frames
 KEPT_MAX: Final = 65_536  # of anything that a neighbour can make the victim remember
-NUMBERS: Final = (-(2**63), -1, 0, 1, 2, 5, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
-TEXTS: Final = (
-    "",
-    "mine",
-    "heard",
-    "other",
-    "block",
-    "sink",
-    "victim",
-    "attacker",
-    "victim:1",
-    "attacker:1",
-    "nowhere:9",
-    "[::1]:1",
-    "echoic://victim:1/mine",
-    "echoic://attacker:1/heard",
-    "echoic://attacker:1/other",
-    "echoic://x",
-    "mine.low",
-    "low",
-    "victim:1/shared/1-0000000000000000",
-    "echoic://victim:1/mine.low",
-    "input.volume % 2 == 0",
-    "{ while (1) { } }",
-    "\x00" * 300,
-)
-
-KEPT: Final = frozenset({"type", "role", "slow", "spelling", "placement"})  # another value would only be refused
-
 _decoder: Final = msgspec.msgpack.Decoder(tuple[int, bool, dict[str, object]], strict=False)
 
 
@@ -141,12 +113,22 @@ class ChannelFuzzer(Fuzzer):
         self._random = random
         self._batch = Batch.of([Trade("IBM", 75.5, number) for number in range(3)], Trade)
         self._samples = list(_make_samples())
-        self._mutator = Mutator(random, [payload for _, payload, _ in self._samples])
+        self._mutator = Mutator(random, self.samples)
         self._now_ns = self._age = 0
         self._workshops = {(step.recipe, step.input): Workshop(step, Policy()) for step in (DERIVED, HEARD_STEP)}
         self._heard = Derivation("victim:1", HEARD_STEP, None, Policy())
         self._heard.equip(self._workshops[HEARD_STEP.recipe, HEARD_STEP.input])
         self.victim, self._mine = self._begin()
+
+    @property
+    def samples(self) -> list[bytes]:
+        """The payloads that are mutated."""
+        return [payload for _, payload, _ in self._samples]
+
+    @property
+    def control_samples(self) -> list[bytes]:
+        """A message of every type."""
+        return [payload for kind, payload, _ in self._samples if kind is FrameKind.CONTROL]
 
     def _begin(self) -> tuple[Concentrator, Member]:
         """Make a victim that takes part in three channels with the attacker, two of them derived."""
@@ -190,7 +172,7 @@ class ChannelFuzzer(Fuzzer):
         kind, sample, channel = draw.choice(self._samples)
         payload = bytearray(sample)
         if kind is FrameKind.CONTROL and draw.random() < TWISTED:
-            payload = bytearray(msgspec.msgpack.encode(_twist(draw, _decoder.decode(sample))))
+            payload = bytearray(msgspec.msgpack.encode(twist(draw, _decoder.decode(sample), LOW)))
         elif draw.random() >= AS_IT_IS:
             self._mutator.damage_often(payload)
         made_of = kind
@@ -410,29 +392,3 @@ def _make_messages_about_shared_objects() -> Iterator[Message]:
     yield from (messages.Watch(MY_OBJECT, format.descriptor), messages.Unwatch(MY_OBJECT))
     yield from (messages.Write(MY_OBJECT, number, format.token, ("low",), LOW) for number in (1, 2, 3))
     yield from (messages.Update(THEIR_OBJECT, 3, LOW, 2), messages.Update(THEIR_OBJECT, 4, b"", ended=True))
-
-
-def _twist(draw: Random, value: object) -> object:
-    """Return a message in which a few values are others of the same type."""
-    match value:
-        case bool():
-            return draw.random() < 0.5
-        case int():
-            return draw.choice(NUMBERS) if draw.random() < 0.3 else value
-        case str():
-            return draw.choice(TEXTS) if draw.random() < 0.3 else value
-        case bytes():
-            return draw.choice((value[: draw.randrange(len(value) + 1)], value * 2, LOW, value, value))
-        case dict():
-            return {_twist_key(draw, key): item if key in KEPT else _twist(draw, item) for key, item in value.items()}
-        case tuple():
-            return [_twist(draw, item) for item in value]
-        case list():
-            return [_twist(draw, item) for item in value] * draw.choice((1, 1, 1, 0, 2))
-        case _:
-            return value
-
-
-def _twist_key(draw: Random, key: object) -> object:
-    """Return a key, another one if it is the number of a source."""
-    return key if isinstance(key, str) else _twist(draw, key)

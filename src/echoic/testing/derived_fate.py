@@ -15,6 +15,7 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import DerivedChannel
 from echoic.testing.simulated_ends import Sample
 from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_system import SimulatedSystem
 
 __all__ = ["DerivedFate"]
 
@@ -30,9 +31,12 @@ class DerivedFate(Fate):
     """A system with derived channels that was drawn by chance, and its fate."""
 
     declared = Sample
+    deeds_ns = 24 * SECOND
+    """How long programs change something."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, system: SimulatedSystem | None = None, servers: int = 1) -> None:
+        """Draw who takes part, and what is derived when."""
+        super().__init__(seed, system, servers)
         self.deriving = self.system.derived
         self.system.race_share = self.random.choice((0.0, RACE_SHARE))
         self._serial = 0
@@ -43,7 +47,7 @@ class DerivedFate(Fate):
         for _ in range(self.random.randint(2, 8)):
             self.system.run_soon(self.random.randrange(SECOND, 8 * SECOND), self._subscribe_derived)
         for _ in range(self.random.randint(2, 14)):
-            self.system.run_soon(self.random.randrange(SECOND, 24 * SECOND), self._draw_deed())
+            self.system.run_soon(self.random.randrange(SECOND, self.deeds_ns), self._draw_deed())
 
     def let_it_settle(self) -> None:
         """Let every derivation have parameters with which something passes, then let what is under way arrive.

@@ -6,6 +6,7 @@ hang, ends that come and go, processes that stand still. Then the network is hea
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Final, get_args
 
 from echoic.channels import CREDIT_BYTES, ChannelId, Message, Policy, Resolve, Resolved, Slow
@@ -14,13 +15,10 @@ from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_hub import SimulatedHub
 from echoic.testing.simulated_system import SimulatedSystem
 
-__all__ = ["FAULTS_NS", "HEALED_NS", "POLICIES", "Fate"]
+__all__ = ["POLICIES", "Fate"]
 
 POLICIES: Final[tuple[Slow, ...]] = get_args(Slow)
-FAULTS_NS: Final = 22 * SECOND
-HEALED_NS: Final = 33 * SECOND  # whoever crashed has returned, if at all
 QUIET_NS: Final = 45 * SECOND
-HEAVY_SHARE: Final = 0.12
 LARGE_BYTES: Final = CREDIT_BYTES // 20
 UNTOLD_BYTES_MAX: Final = (2_000_000, 32 * 1024 * 1024)
 
@@ -30,25 +28,45 @@ class Fate:
 
     declared: type | None = None
     """The type of the channels, if they have one."""
+    hubs_drawn = (2, 5)
+    """How many hubs there are, at least and at most."""
+    heavy_share = 0.12
+    """How often some events are large."""
+    faults_ns = 22 * SECOND
+    """How long faults come."""
+    healed_ns = 33 * SECOND
+    """When everything is healed: whoever crashed has returned by then, if at all."""
 
-    def __init__(self, seed: int) -> None:
-        draw = SimulatedSystem(seed).random
-        self.system = SimulatedSystem(
-            seed, freezes=draw.random() < 0.5, untold_bytes_max=UNTOLD_BYTES_MAX[draw.random() < 0.7]
-        )
+    def __init__(self, seed: int, system: SimulatedSystem | None = None, servers: int = 1) -> None:
+        """Draw who takes part.
+
+        Args:
+            seed: What everything is drawn from, also the system if none is given.
+            system: Whose fate it is.
+            servers: How many of the hubs are name servers.
+        """
+        self.system = system if system is not None else _drawn_system(seed)
         self.random = self.system.random
-        self.heavy = self.random.random() < HEAVY_SHARE
-        hubs = [self.system.add_hub(policy=self.policy()) for _ in range(self.random.randint(2, 5))]
-        self.server = hubs[0].address
+        self.heavy = self.random.random() < self.heavy_share
+        hubs = [self.system.add_hub(policy=self.policy()) for _ in range(self.random.randint(*self.hubs_drawn))]
+        self.servers = [hub.address for hub in hubs[:servers]]
         self.channels = [
-            self.system.create(self.random.choice(hubs), f"channel{n}", self.server, self.declared)
+            self.system.create(self.random.choice(hubs), f"channel{n}", self.servers[n % servers], self.declared)
             for n in range(self.random.randint(1, 3))
         ]
-        self.essential = {self.server, *(id.address for id in self.channels)}
+        self.essential = {*self.servers, *(id.address for id in self.channels)}
+        self.prepare()
         for _ in range(self.random.randint(1, 4)):
             self._publish()
         for _ in range(self.random.randint(1, 5)):
             self._subscribe()
+
+    def addresses(self) -> list[str]:
+        """Return the addresses that can be parted from each other."""
+        return sorted({hub.address for hub in self.system.hubs})
+
+    def prepare(self) -> None:
+        """Do what must be done before anybody publishes."""
 
     def policy(self) -> Policy | None:
         """Return what a hub lets others do."""
@@ -58,8 +76,8 @@ class Fate:
         """Let faults come for a while, then heal what can be healed."""
         system = self.system
         for _ in range(self.random.randint(2, 12)):
-            system.clock.after(self.random.randrange(FAULTS_NS), self._draw_fault())
-        while system.clock.now_ns < HEALED_NS:
+            system.clock.after(self.random.randrange(self.faults_ns), self._draw_fault())
+        while system.clock.now_ns < self.healed_ns:
             system.run(SECOND)
         system.note("everything is healed")
         system.network.heal()
@@ -143,8 +161,7 @@ class Fate:
 
     def _part(self) -> None:
         """Part two addresses, one way or both ways, for less or more time than hubs wait for each other."""
-        places = sorted({hub.address for hub in self.system.hubs})
-        one, other = self.random.sample(places, 2)
+        one, other = self.random.sample(self.addresses(), 2)
         duration_ns = self.random.choice((300 * MILLISECOND, 3 * SECOND, 12 * SECOND, 25 * SECOND))
         self.system.note(f"{one} is parted from {other} for {duration_ns / SECOND} s")
         self.system.network.part(one, other, duration_ns)
@@ -152,7 +169,7 @@ class Fate:
             self.system.network.part(other, one, duration_ns)
 
     def _isolate(self) -> None:
-        places = sorted({hub.address for hub in self.system.hubs})
+        places = self.addresses()
         one, duration_ns = self.random.choice(places), self.random.choice((SECOND, 8 * SECOND, 24 * SECOND))
         self.system.note(f"{one} is isolated for {duration_ns / SECOND} s")
         for other in places:
@@ -189,7 +206,7 @@ class Fate:
     def _freeze(self) -> None:
         hub = self._hub()
         if hub is not None:
-            longest_ns = HEALED_NS - self.system.clock.now_ns
+            longest_ns = self.healed_ns - self.system.clock.now_ns
             self.system.freeze(hub, min(longest_ns, self.random.choice((SECOND, 6 * SECOND, 25 * SECOND))))
 
     def _hang(self) -> None:
@@ -198,7 +215,7 @@ class Fate:
         if living:
             one = self.random.choice(living)
             now_ns = self.system.clock.now_ns
-            one.stuck_until_ns = min(HEALED_NS, now_ns + self.random.randrange(SECOND, 20 * SECOND))
+            one.stuck_until_ns = min(self.healed_ns, now_ns + self.random.randrange(SECOND, 20 * SECOND))
 
     _faults: tuple[Callable[["Fate"], None], ...] = (
         _cut_connection,
@@ -228,6 +245,14 @@ class Fate:
         asker = next(hub for hub in self.system.hubs if hub.alive)
         found: list[Message] = []
         for id in self.channels:
-            asker.do(lambda core, id=id: core.ask(self.server, Resolve(id.name), found.append))  # type: ignore[misc] # mypy#12557
+            server = self.servers[self.channels.index(id) % len(self.servers)]
+            asker.do(lambda core, id=id, server=server: core.ask(server, Resolve(id.name), found.append))  # type: ignore[misc] # mypy#12557
         self.system.run(SECOND)
-        check(found == [Resolved(str(id)) for id in self.channels], f"the name server says {found}")
+        expected = sorted(str(id) for id in self.channels)
+        told = sorted(reply.id for reply in found if isinstance(reply, Resolved))
+        check(told == expected and len(found) == len(expected), f"the name server says {found}")
+
+
+def _drawn_system(seed: int) -> SimulatedSystem:
+    draw = Random(seed)
+    return SimulatedSystem(seed, freezes=draw.random() < 0.5, untold_bytes_max=UNTOLD_BYTES_MAX[draw.random() < 0.7])

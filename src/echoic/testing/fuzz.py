@@ -13,7 +13,7 @@ then the same objects from both decoders. Everything else is a finding, with the
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Final
 
@@ -106,10 +106,11 @@ class FrameFuzzer(Fuzzer):
     def __init__(self, random: Random) -> None:
         super().__init__()
         self._random = random
-        self._registry = Registry()
+        self.registry = Registry()
+        """The types of the samples."""
         self._samples = list(self._make_samples())
-        self._mutator = Mutator(random, [payload for _, payload in self._samples])
-        self._conversions = self._make_conversions()
+        self._mutator = Mutator(random, self.samples)
+        self._conversions = _conversions()
 
     def _make_samples(self) -> Iterator[tuple[FrameKind, bytes]]:
         yield FrameKind.HELLO, encode_hello(Hello(features=("checksum", "batch"), name="sample"))
@@ -117,22 +118,14 @@ class FrameFuzzer(Fuzzer):
             batch = Batch.of(events)
             for name in ("x86_64", "sparc32", "i386", "packed"):
                 here = batch.to(batch.format.on(ARCHITECTURES[name]))
-                self._registry.add(here.format)
+                self.registry.add(here.format)
                 yield FrameKind.EVENTS, b"".join(here.buffers())
                 yield FrameKind.FORMATS, encode_formats([here.format])
 
-    def _make_conversions(self) -> dict[int, list[tuple[object, Conversion]]]:
-        """Prepare, for each sample format, the way to its own class, by NumPy and by native code."""
-        found: dict[int, list[tuple[object, Conversion]]] = {}
-        for declared in (Trade, Mean, Station, WindField, Everything):
-            native = Format.of(declared)
-            decoder_of(declared).compile()
-            for name in ("sparc32", "i386", "packed"):
-                source = native.on(ARCHITECTURES[name])
-                compiled = Conversion(source, native)
-                compiled.compile()
-                found[source.token] = [(declared, Conversion(source, native)), (declared, compiled)]
-        return found
+    @property
+    def samples(self) -> list[bytes]:
+        """The payloads that are mutated."""
+        return [payload for _, payload in self._samples]
 
     def _next_frame(self) -> tuple[FrameKind, bytes]:
         kind, sample = self._random.choice(self._samples)
@@ -153,11 +146,16 @@ class FrameFuzzer(Fuzzer):
                     for format in decode_formats(frame.payload, Registry()):
                         format.describe()
                 case FrameKind.EVENTS:
-                    self._take_batch(parse_batch(frame.payload, self._registry))
+                    self.take_batch(parse_batch(frame.payload, self.registry))
                 case _:
                     pass  # a flipped bit made it a kind without a parser
 
-    def _take_batch(self, batch: Batch) -> None:
+    def take_batch(self, batch: Batch) -> None:
+        """Take a batch apart in every way.
+
+        Raises:
+            EchoicError: It is refused, by all alike.
+        """
         conversions = self._conversions.get(batch.format.token, [])
         made = [_outcome(partial(_converted, batch, declared, way)) for declared, way in conversions]
         if len({repr(outcome) for outcome in made}) > 1:
@@ -170,6 +168,21 @@ class FrameFuzzer(Fuzzer):
         if self._random.random() < ARROW_SHARE:
             batch.arrow.validate(full=True)
         batch.events()  # refuses once more, so that the refusal is counted
+
+
+@cache
+def _conversions() -> dict[int, list[tuple[object, Conversion]]]:
+    """Prepare, for each sample format, the way to its own class, by NumPy and by native code; once in a process."""
+    found: dict[int, list[tuple[object, Conversion]]] = {}
+    for declared in (Trade, Mean, Station, WindField, Everything):
+        native = Format.of(declared)
+        decoder_of(declared).compile()
+        for name in ("sparc32", "i386", "packed"):
+            source = native.on(ARCHITECTURES[name])
+            compiled = Conversion(source, native)
+            compiled.compile()
+            found[source.token] = [(declared, Conversion(source, native)), (declared, compiled)]
+    return found
 
 
 def _converted(batch: Batch, declared: object, way: Conversion) -> str:

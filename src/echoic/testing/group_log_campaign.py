@@ -163,8 +163,8 @@ class LogLives:
         self.durable = self.safe = True
         self.log = self._open()
 
-    def run(self, lives: int = LIVES) -> LogCampaignReport:
-        """Live so many times, and return what happened.
+    def run(self, lives: int = LIVES, flips: int = FLIPS) -> LogCampaignReport:
+        """Live so many times, flip so many bits at the end, and return what happened.
 
         Raises:
             AssertionError: A promise was broken.
@@ -174,7 +174,7 @@ class LogLives:
             self.log = self._open()
         self.disk.kill()  # what is left of a halt that was to come in the last opening is forgotten
         self._open(calm=True).close()
-        self._flip_bits()
+        self._flip_bits(flips)
         counted = self.disk.statistics()
         return self.report + LogCampaignReport(full=counted.full, failed_syncs=counted.failed_syncs)
 
@@ -327,10 +327,10 @@ class LogLives:
         check(len(snapshots) == (state.snapshot is not None), f"there are the snapshots {snapshots}")
         check(not any(name.endswith(".tmp") for name in names), f"something unfinished is left: {names}")
 
-    def _flip_bits(self) -> None:
+    def _flip_bits(self, flips: int) -> None:
         """Flip some bits: the log is refused, or what it was."""
         files = [(path, size) for path, size in self.disk.files().items() if size]
-        for _ in range(FLIPS):
+        for _ in range(flips):
             path, size = self.random.choice(files)
             bit = self.random.randrange(8 * size)
             copy = self.disk.copy(self.random)
@@ -371,7 +371,7 @@ def _short_write(write: Write) -> str:
             return str(write)
 
 
-def run_log_lives(seed: int, lives: int = LIVES) -> LogCampaignReport:
+def run_log_lives(seed: int, lives: int = LIVES, flips: int = FLIPS) -> LogCampaignReport:
     """Run the lives of one log, and return what happened.
 
     Raises:
@@ -380,7 +380,7 @@ def run_log_lives(seed: int, lives: int = LIVES) -> LogCampaignReport:
     log: LogLives | None = None
     try:
         log = LogLives(seed)
-        return log.run(lives)
+        return log.run(lives, flips)
     except (AssertionError, EchoicError, OSError, LookupError, ValueError, TypeError, RuntimeError) as problem:
         text = f"{type(problem).__name__}: {problem}"
         raise AssertionError(log.explain(text) if log else f"seed {seed}: {text}") from problem

@@ -1,58 +1,47 @@
-"""A campaign of kills: sources, a recorder and durable sinks are killed under load, and nothing is lost or doubled.
+"""A campaign of kills: everybody a channel has is killed under load, and nothing is lost or doubled.
 
     python -m echoic.testing.kill_campaign --events 10000000 --kills 200 --seed 7
 
-The seed decides whom, when, and how long it stays away. Between two kills each source may submit an equal share of its
-events, spread evenly over the time: so there is load at every kill, however fast the machine is, and a campaign takes
-as long as its kills do.
+The seed decides whom, when, and how long it stays away: a source, the recorder, a durable sink, the manager, the name
+server. Manager and name server come back at their address, the recorder there or elsewhere. Between two kills each
+source may submit an equal share of its events, spread evenly over the time: so there is load at every kill, however
+fast the machine is, and a campaign takes as long as its kills do.
 
-This process has no threads and no hub: it forks the others, which costs milliseconds where a fresh interpreter would
-cost a second, watches the scoreboard (`kill_roles`), and sends SIGKILL. In the end the journal must have every event of
-every source exactly once, in order, with the very bytes that were submitted, and every sink must have seen just that.
+This process has no threads and no hub: it forks the others (`kill_crew`), watches the scoreboard (`kill_roles`), and
+sends SIGKILL. In the end the journal must have every event of every source exactly once, in order, with the very bytes
+that were submitted, and every sink must have seen just that (`kill_audit`).
 """
 
 import argparse
-import os
 import random
 import shutil
-import signal
 import socket
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from echoic.recorder import Disk, Journal, verify
-from echoic.testing.kill_roles import (
-    CHANNEL,
-    Memory,
-    Scoreboard,
-    Setting,
-    consume,
-    manage,
-    publish,
-    record,
-    ticks,
-    wrong_ticks,
-)
+from echoic.recorder import Journal
+from echoic.testing.kill_audit import Audit
+from echoic.testing.kill_crew import END_SECONDS, POLL_SECONDS, Crew
+from echoic.testing.kill_roles import CHANNEL, Scoreboard, Setting, consume, manage, publish, record, serve_names
 
 __all__ = ["Campaign", "CampaignReport", "run_campaign"]
 
-Kind: TypeAlias = Literal["source", "recorder", "sink"]
+Kind: TypeAlias = Literal["source", "recorder", "sink", "manager", "names"]
 Tell: TypeAlias = Callable[[Callable[[], str]], None]
 
 SOURCES: Final = 3
 SINKS: Final = 2
+DECK: Final[tuple[Kind, ...]] = (*("source",) * 3, *("recorder",) * 3, *("sink",) * 2, "manager", "names")
+"""Whom to kill, as often as here in every so many kills."""
 AWAY_SECONDS_MAX: Final = 1.0
 AFTER_SECONDS: Final = ((0.0, 0.2), (0.2, 2.0))
 PORTS: Final = range(20_000, 30_000)  # below those that the system gives to whoever dials
-END_SECONDS: Final = 120.0
-POLL_SECONDS: Final = 0.001
 SHOW_SECONDS: Final = 2.0
 PROBLEMS_MAX: Final = 20
 
@@ -87,98 +76,38 @@ class CampaignReport(msgspec.Struct, frozen=True):
         return not (self.lost or self.doubled or self.disordered or self.problems)
 
 
-class Crew:
-    """The processes, by what they are."""
-
-    def __init__(self) -> None:
-        self._living: dict[tuple[str, int], int] = {}
-        self._due: list[tuple[float, tuple[str, int], Callable[[], None]]] = []
-
-    def start(self, kind: str, index: int, role: Callable[[], None]) -> None:
-        """Fork a process."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        process = os.fork()
-        if process:
-            self._living[kind, index] = process
-            return
-        code = 1
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            role()
-            code = 0
-        finally:  # whatever it is, this process must not go on as its parent
-            if code:
-                traceback.print_exc()
-            sys.stderr.flush()
-            os._exit(code)
-
-    def start_later(self, seconds: float, kind: str, index: int, role: Callable[[], None]) -> None:
-        """Fork a process after a while."""
-        self._due.append((time.monotonic() + seconds, (kind, index), role))
-
-    def beat(self) -> list[str]:
-        """Start who is due, and return who has ended by himself and with an error."""
-        due = [one for one in self._due if one[0] <= time.monotonic()]
-        self._due = [one for one in self._due if one not in due]
-        for _, (kind, index), role in due:
-            self.start(kind, index, role)
-        failed: list[str] = []
-        for key, process in list(self._living.items()):
-            ended, status = os.waitpid(process, os.WNOHANG)
-            if ended:
-                del self._living[key]
-                if status:
-                    failed.append(f"{key[0]} {key[1]} ended with status {status}")
-        return failed
-
-    def lives(self, kind: str, index: int) -> bool:
-        """Whether a process is there."""
-        return (kind, index) in self._living
-
-    def of(self, kind: str) -> list[int]:
-        """Return the living of a kind."""
-        return sorted(index for known, index in self._living if known == kind)
-
-    def away(self) -> bool:
-        """Whether anybody has yet to be started."""
-        return bool(self._due)
-
-    def kill(self, kind: str, index: int) -> None:
-        """Kill a process, at once."""
-        process = self._living.pop((kind, index))
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-
-    def stop(self, kind: str) -> list[str]:
-        """Tell all of a kind to end, wait until they have, and return who could not."""
-        failed: list[str] = []
-        for index in self.of(kind):
-            os.kill(self._living[kind, index], signal.SIGTERM)
-        deadline = time.monotonic() + END_SECONDS
-        while self.of(kind) and time.monotonic() < deadline:
-            failed += self.beat()
-            time.sleep(POLL_SECONDS)
-        return failed + [f"{kind} {index} does not end" for index in self.of(kind)]
-
-    def end(self) -> None:
-        """Leave nobody behind."""
-        self._due.clear()
-        for kind, index in list(self._living):
-            self.kill(kind, index)
-
-
 class Campaign:
     """A recorder, sources and sinks, and who is killed when."""
 
-    def __init__(self, folder: Path, events: int, kills: int, seed: int, *, sinks: int = SINKS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        events: int,
+        kills: int,
+        seed: int,
+        *,
+        sinks: int = SINKS,
+        count: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Plan it.
+
+        Args:
+            folder: Where everything is.
+            events: How many events, of all sources together.
+            kills: How many kills.
+            seed: What decides.
+            sinks: How many durable sinks there are.
+            count: Called with the number of each kill that was done.
+        """
         self.seed: Final = seed
+        self._count: Final = count
         self._chance = random.Random(seed)
-        self.setting: Final = Setting(str(folder), max(events // SOURCES, 1), SOURCES, sinks)
-        self.plan: Final = [self._draw() for _ in range(kills)]
+        addresses = [f"127.0.0.1:{port}" for port in _free_ports(self._chance, 3)]
+        self._recorder_at, names, manager = addresses
+        self.setting: Final = Setting(str(folder), max(events // SOURCES, 1), SOURCES, sinks, names, manager)
+        self.plan: Final = [self._draw(kind) for kind in self._shuffled(kills)]
         self._board: Final = Scoreboard(self.setting)
         self._crew: Final = Crew()
-        self._recorder_at = f"127.0.0.1:{_free_port(self._chance)}"
         self.killed: Final[dict[str, int]] = {}
         self.problems: Final[list[str]] = []
 
@@ -187,11 +116,15 @@ class Campaign:
         """How many events all sources submit."""
         return self.setting.events_each * self.setting.sources
 
-    def _draw(self) -> Kill:
+    def _shuffled(self, kills: int) -> list[Kind]:
+        """Return so many kinds, all of them among each hand of cards."""
+        deck = [kind for kind in DECK if kind != "sink" or self.setting.sinks]
+        drawn = [self._chance.sample(deck, len(deck)) for _ in range(-(-kills // len(deck)))]
+        return [kind for hand in drawn for kind in hand][:kills]
+
+    def _draw(self, kind: Kind) -> Kill:
         chance = self._chance
-        kinds: list[Kind] = ["source", "recorder", "sink"] if self.setting.sinks else ["source", "recorder"]
-        kind = chance.choices(kinds, [4, 4, 2][: len(kinds)])[0]
-        count = {"source": self.setting.sources, "sink": self.setting.sinks, "recorder": 1}[kind]
+        count = {"source": self.setting.sources, "sink": self.setting.sinks}.get(kind, 1)
         away = 0.0 if chance.random() < 0.6 else chance.uniform(0, AWAY_SECONDS_MAX)
         after = chance.uniform(*chance.choice(AFTER_SECONDS))
         return Kill(kind, chance.randrange(count), after, away, chance.random() < 0.5)
@@ -212,9 +145,9 @@ class Campaign:
         return self._report(seconds)
 
     def _begin(self) -> None:
-        crew, setting = self._crew, self.setting
-        crew.start("manager", 0, lambda: manage(setting))
-        self._start("recorder", 0)
+        setting = self.setting
+        for kind in ("names", "manager", "recorder"):
+            self._start(kind, 0)
         for index in range(setting.sources):
             self._start("source", index)
         for index in range(setting.sinks):
@@ -224,6 +157,8 @@ class Campaign:
         setting, seed = self.setting, self._chance.randrange(2**32)
         listen = "127.0.0.1:0" if moves else self._recorder_at
         roles: dict[Kind, Callable[[], None]] = {
+            "names": lambda: serve_names(setting),
+            "manager": lambda: manage(setting),
             "recorder": lambda: record(setting, listen),
             "source": lambda: publish(setting, index, seed),
             "sink": lambda: consume(setting, index),
@@ -241,13 +176,13 @@ class Campaign:
     def _carry_out(self, kill: Kill) -> None:
         crew = self._crew
         living: list[tuple[Kind, int]] = [(kill.kind, kill.index)] if crew.lives(kill.kind, kill.index) else []
-        others: tuple[Kind, ...] = ("recorder", "source", "sink")
-        living += [(kind, index) for kind in others for index in crew.of(kind)]
+        living += [(kind, index) for kind in dict.fromkeys(DECK) for index in crew.of(kind)]
         if not living:
             return
         kind, index = living[0]
         crew.kill(kind, index)
         self.killed[kind] = self.killed.get(kind, 0) + 1
+        self._count(sum(self.killed.values()))
         self._start(kind, index, kill.away_seconds, moves=kill.moves)
 
     def _finish(self, tell: Tell) -> None:
@@ -259,7 +194,7 @@ class Campaign:
                 self._beat(tell)
                 if time.monotonic() > deadline:
                     self.problems.append(f"not within {END_SECONDS:.0f} s: {what}")
-        for kind in ("sink", "recorder", "manager"):
+        for kind in ("sink", "recorder", "manager", "names"):
             self.problems.extend(self._crew.stop(kind))
 
     def _goals(self) -> Iterator[tuple[str, Callable[[], bool]]]:
@@ -276,7 +211,7 @@ class Campaign:
         board, journal = self._board, self.setting.journal
         recorded = sum(Journal(journal, CHANNEL).heads) if CHANNEL in Journal.channels(journal) else 0
         seen = ", ".join(f"{int(each):,}" for each in board.seen)
-        killed = ", ".join(f"{count} {kind}s" for kind, count in self.killed.items())
+        killed = ", ".join(f"{kind} {count}" for kind, count in self.killed.items())
         return (
             f"{int(board.submitted.sum()):,} events submitted, {recorded:,} recorded, seen {seen}; "
             f"{sum(self.killed.values())} of {len(self.plan)} kills: {killed}"
@@ -303,66 +238,34 @@ class Campaign:
         )
 
 
-def _free_port(chance: random.Random) -> int:
-    """Return a port at which nobody listens."""
-    while True:
-        port = chance.choice(PORTS)
+def _free_ports(chance: random.Random, count: int) -> list[int]:
+    """Return ports at which nobody listens."""
+    found: list[int] = []
+    for port in chance.sample(PORTS, len(PORTS)):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        return port
-
-
-class Audit:
-    """Looks at every event in a journal, and at what sinks have seen."""
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self.events = self.lost = self.doubled = self.disordered = 0
-        self.problems: Final[list[str]] = []
-
-    def read_journal(self) -> None:
-        """Count what is not there once, in order, as it was submitted."""
-        setting = self._setting
-        self.problems.extend(f"the journal has a flaw: {flaw}" for flaw in verify(Disk(setting.journal), CHANNEL))
-        following = dict.fromkeys(range(setting.sources), 0)
-        for found in Journal(setting.journal, CHANNEL).read():
-            batch = found.batch
-            producer, first = int(batch.array["producer"][0]), int(batch.array["number"][0])
-            expected = following.get(producer, 0)
-            self.doubled += min(max(expected - first, 0), batch.count)
-            self.disordered += first > expected
-            following[producer] = max(expected, first + batch.count)
-            self.events += batch.count
-            if first != found.first:
-                self.problems.append(f"event {first} of {producer} is recorded under the number {found.first}")
-            wrong = wrong_ticks(batch, first)
-            if wrong:
-                self.problems.append(f"{found.sequence} of partition {found.partition}: {wrong}")
-        distinct = self.events - self.doubled
-        self.lost = setting.events_each * setting.sources - distinct
-
-    def ask_sinks(self) -> None:
-        """Compare what each sink has seen with what was submitted."""
-        setting = self._setting
-        expected = sum(
-            int(ticks(index, 0, setting.events_each)["check"].sum(dtype="u8")) for index in range(setting.sources)
-        )
-        for index in range(setting.sinks):
-            seen = Memory(setting.database(index)).seen
-            numbers = dict.fromkeys(range(setting.sources), setting.events_each)
-            if (seen.numbers, seen.checksum) != (numbers, expected % 2**53):
-                self.problems.append(f"sink {index} has seen {seen}, expected {numbers}")
+        found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 def run_campaign(
-    events: int, kills: int, seed: int, tell: Tell, *, folder: Path | None = None, sinks: int = SINKS
+    events: int,
+    kills: int,
+    seed: int,
+    tell: Tell,
+    *,
+    folder: Path | None = None,
+    sinks: int = SINKS,
+    count: Callable[[int], None] = lambda _: None,
 ) -> CampaignReport:
     """Run a campaign in a folder that is removed afterwards, unless it is given or something is wrong."""
     place = folder or Path(tempfile.mkdtemp(prefix="echoic-kills-"))
-    report = Campaign(place, events, kills, seed, sinks=sinks).run(tell)
+    report = Campaign(place, events, kills, seed, sinks=sinks, count=count).run(tell)
     if folder is None and report.clean:
         shutil.rmtree(place)
     return report
@@ -392,12 +295,24 @@ def main() -> None:
     parser.add_argument("--sinks", type=int, default=SINKS)
     parser.add_argument("--folder", type=Path, help="where to work; it is left as it is")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--count", action="store_true", help="print the number of each kill")
     chosen = parser.parse_args()
     report = run_campaign(
-        chosen.events, chosen.kills, chosen.seed, Teller(chosen.quiet), folder=chosen.folder, sinks=chosen.sinks
+        chosen.events,
+        chosen.kills,
+        chosen.seed,
+        Teller(chosen.quiet),
+        folder=chosen.folder,
+        sinks=chosen.sinks,
+        count=_print_count if chosen.count else lambda _: None,
     )
     sys.stdout.write(f"{msgspec.json.encode(report).decode()}\n")
     sys.exit(0 if report.clean else 1)
+
+
+def _print_count(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

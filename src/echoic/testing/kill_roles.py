@@ -1,6 +1,7 @@
 """The processes of a campaign of kills: what each of them is, and what it writes down so that a kill cannot erase it.
 
-    manager     manages the channel and lives
+    names       the name server, by which everybody finds the channel
+    manager     manages the channel, and tells the name server so
     recorder    records it
     source      submits events that are a function of its index and their number, from wherever the journal has it
     sink        goes on where it stopped: its position and what it has seen are one row of a database of its own
@@ -30,7 +31,20 @@ from echoic.wire import Batch
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHANNEL", "Scoreboard", "Setting", "Tick", "consume", "manage", "publish", "record", "ticks", "wrong_ticks"]
+__all__ = [
+    "CHANNEL",
+    "Memory",
+    "Scoreboard",
+    "Setting",
+    "Tick",
+    "consume",
+    "manage",
+    "publish",
+    "record",
+    "serve_names",
+    "ticks",
+    "wrong_ticks",
+]
 
 T = TypeVar("T")
 
@@ -61,6 +75,10 @@ class Setting(msgspec.Struct, frozen=True):
     """How many events each source submits."""
     sources: int
     sinks: int
+    names: str = ""
+    """Where the name server is, whenever it is there."""
+    manager: str = ""
+    """Where the manager is, likewise."""
     batch_max: int = 4096
     segment_bytes_max: int = 4 * 1024 * 1024
     partitions: int = 2
@@ -69,11 +87,6 @@ class Setting(msgspec.Struct, frozen=True):
     def journal(self) -> Path:
         """Where the journal is."""
         return Path(self.folder) / "journal"
-
-    @property
-    def meeting(self) -> Path:
-        """The file that has the channel's id."""
-        return Path(self.folder) / "channel"
 
     def database(self, sink: int) -> Path:
         """Where a sink keeps what it has seen."""
@@ -130,21 +143,26 @@ def complain(setting: Setting, problem: str) -> None:
         file.write(problem + "\n")
 
 
+def serve_names(setting: Setting) -> None:
+    """Know by name what hubs manage, until told to stop."""
+    stopped = _stop_signal()
+    with Hub(setting.names):
+        stopped.wait()
+
+
 def manage(setting: Setting) -> None:
     """Manage the channel until told to stop."""
     stopped = _stop_signal()
-    with Hub() as hub:
-        meeting = setting.meeting
-        meeting.with_suffix(".tmp").write_text(hub.create(CHANNEL, Tick).id, "utf-8")
-        meeting.with_suffix(".tmp").rename(meeting)
+    with Hub(setting.manager, names=setting.names) as hub:
+        _retried(lambda: hub.create(CHANNEL, Tick))
         stopped.wait()
 
 
 def record(setting: Setting, listen: str) -> None:
     """Record the channel until told to stop."""
     stopped = _stop_signal()
-    with Hub(listen) as hub:
-        opened = _channel(setting, hub)
+    with Hub(listen, names=setting.names) as hub:
+        opened = _channel(hub)
         recording = _retried(
             lambda: hub.record(
                 opened, setting.journal, partitions=setting.partitions, segment_bytes_max=setting.segment_bytes_max
@@ -157,8 +175,8 @@ def record(setting: Setting, listen: str) -> None:
 def publish(setting: Setting, index: int, seed: int) -> None:
     """Submit the events of a source that its journal does not have yet, and end when all are on the disk."""
     board, chance = Scoreboard(setting), np.random.default_rng(seed)
-    with Hub() as hub:
-        opened = _channel(setting, hub)
+    with Hub(names=setting.names) as hub:
+        opened = _channel(hub)
         source = _retried(lambda: opened.source(name=f"feed-{index}"))
         position = source.position
         if position < board.acknowledged[index]:
@@ -198,8 +216,8 @@ def consume(setting: Setting, index: int) -> None:
     """Go on as a durable sink where the one before has stopped, until told to stop."""
     board, stopped = Scoreboard(setting), _stop_signal()
     memory = Memory(setting.database(index))
-    with Hub() as hub:
-        opened = _channel(setting, hub)
+    with Hub(names=setting.names) as hub:
+        opened = _channel(hub)
 
         def handle(batch: Batch, stamp: Stamp) -> None:
             problem = memory.note(batch, stamp)
@@ -267,9 +285,8 @@ class Seen(msgspec.Struct, frozen=True):
     checksum: int
 
 
-def _channel(setting: Setting, hub: Hub) -> Channel:
-    id = _retried(lambda: setting.meeting.read_text("utf-8"))
-    return _retried(lambda: hub.open(id, Tick))
+def _channel(hub: Hub) -> Channel:
+    return _retried(lambda: hub.open(CHANNEL, Tick))
 
 
 def _retried(act: Callable[[], T]) -> T:
@@ -278,7 +295,7 @@ def _retried(act: Callable[[], T]) -> T:
     while True:
         try:
             return act()
-        except (EchoicError, FileNotFoundError):
+        except EchoicError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(RETRY_SECONDS)

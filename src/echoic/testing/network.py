@@ -9,7 +9,10 @@ and chance is one `random.Random`. So the same seed gives the same run, action b
 A connection that is *cut* loses what is under way, and each end learns of it at a time of its own, up to
 `NOTICE_NS_MAX` later (keepalive and TCP_USER_TIMEOUT: half-open connections are noticed within five seconds). One that
 is *closed* by an end brings the other end what was sent before, then the end of the stream. Bytes are handed over in
-pieces cut anywhere, as a stream's are.
+pieces cut anywhere, as a stream's are. Where the network loses packets (`loss`), streams are late, since what was lost
+is sent again.
+
+Messages can also be carried without a connection (`carry`). These do get lost, come twice, and overtake each other.
 """
 
 import heapq
@@ -29,6 +32,7 @@ SLOW_SHARE: Final = 0.05
 NOTICE_NS_MAX: Final = 4 * SECOND
 DIAL_TIMEOUT_NS: Final = (SECOND, 3 * SECOND)
 CUT_PIECE_SHARE: Final = 0.2
+RETRANSMISSION_NS: Final = (200 * MILLISECOND, 900 * MILLISECOND)
 
 
 class VirtualClock:
@@ -43,6 +47,11 @@ class VirtualClock:
         """Do something later; what is due at the same moment is done in the order in which it was asked for."""
         self._count += 1
         heapq.heappush(self._due, (self.now_ns + delay_ns, self._count, action))
+
+    @property
+    def planned(self) -> int:
+        """How many things are due at some time."""
+        return len(self._due)
 
     def run_until(self, end_ns: int) -> None:
         """Do everything that is due up to a moment, which is the present one afterwards."""
@@ -134,9 +143,26 @@ class Network:
     def __init__(self, random: Random, clock: VirtualClock) -> None:
         self.random: Final = random
         self.clock: Final = clock
+        self.loss = 0.0
+        """Which share of all packets is lost."""
+        self.copies = 0.0
+        """Which share of what is carried comes twice."""
         self._hosts: dict[str, Host] = {}
         self._ends: list[End] = []
         self._blocked: dict[tuple[str, str], int] = {}
+
+    def carry(self, origin: str, target: str, take: Action) -> None:
+        """Carry something from one address to another, where `take` is called: once, twice or not at all."""
+        if self._blocked.get((origin, target), 0) > self.clock.now_ns:
+            return
+        for _ in range(2 if self.copies and self.random.random() < self.copies else 1):
+            if not self.loss or self.random.random() >= self.loss:
+                slow = self.random.random() < SLOW_SHARE
+                self.clock.after(self.random.randrange(*(SLOW_DELAY_NS if slow else DELAY_NS)), take)
+
+    def host(self, address: str) -> Host | None:
+        """Return who stands at an address, or stood there last."""
+        return self._hosts.get(address)
 
     def place(self, host: Host) -> None:
         """Let a host stand at its address, where another may have stood before."""
@@ -191,6 +217,12 @@ class Network:
                 else:
                     self.cut(end)
 
+    def flap(self, origin: str, target: str, period_ns: int, times: int) -> None:
+        """Let nothing pass from one address to another, and let it pass again, several times."""
+        self.part(origin, target, period_ns)
+        if times > 1:
+            self.clock.after(2 * period_ns, lambda: self.flap(origin, target, period_ns, times - 1))
+
     def is_blocked(self, one: str, other: str) -> bool:
         """Whether two addresses cannot connect: a handshake needs both directions."""
         now_ns = self.clock.now_ns
@@ -221,4 +253,7 @@ class Network:
 
     def draw_delay_ns(self) -> int:
         """Return how long something takes on its way."""
-        return self.random.randrange(*(SLOW_DELAY_NS if self.random.random() < SLOW_SHARE else DELAY_NS))
+        delay_ns = self.random.randrange(*(SLOW_DELAY_NS if self.random.random() < SLOW_SHARE else DELAY_NS))
+        if self.loss and self.random.random() < self.loss:
+            delay_ns += self.random.randrange(*RETRANSMISSION_NS)
+        return delay_ns

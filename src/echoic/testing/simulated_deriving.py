@@ -296,11 +296,7 @@ class Deriving:
 
     def _check_targets(self, hub: "SimulatedHub", channel: str) -> None:
         for target in hub.core.members[channel].fanout.targets.values():
-            wanted = any(
-                one.living and one.hub.id == target.hub and one.member.subscription == target.sink.subscription
-                for one in self._system.subscriptions
-                if one.member.id == channel
-            )
+            wanted = self._system.wants(target.hub, channel, target.sink.subscription)
             check(wanted, f"{hub.id} sends {channel} to {target.hub}, which does not want it")
 
     def _check_agreement(self, channel: DerivedChannel) -> None:

@@ -41,6 +41,7 @@ from echoic.hub.group_delivery import KEPT_BYTES, GroupDelivery, GroupStamp, Gro
 from echoic.hub.group_loop import INBOX_MAX, TURNS_MAX, GroupLoop
 from echoic.testing.network import VirtualClock
 from echoic.testing.simulated_group import Storage
+from echoic.testing.surroundings import Surroundings
 
 __all__ = ["SimulatedEngine", "SimulatedMembers"]
 
@@ -63,6 +64,7 @@ class SimulatedMembers:
         delay_ns: int = DELAY_NS,
         loss: float = 0.0,
         options: Options | None = None,
+        around: Surroundings | None = None,
     ) -> None:
         """Make a world in which nobody is started yet.
 
@@ -73,10 +75,11 @@ class SimulatedMembers:
             delay_ns: How long a message between two members takes on average.
             loss: Which share of the messages never arrives.
             options: Times and limits of the ordering core, if others than its own are wanted.
+            around: Where it takes place, if others are there too; the seed says nothing then.
         """
         self.names: Final = tuple(names)
-        self.clock: Final = VirtualClock()
-        self.random: Final = Random(seed)
+        self.clock: Final = around.clock if around is not None else VirtualClock()
+        self.random: Final = around.random if around is not None else Random(seed)
         self.loss = loss
         self._delay_ns = delay_ns
         self._options = options or Options(stability=stability)
@@ -119,7 +122,7 @@ class SimulatedMembers:
         if name in self._engines:
             raise LocalError(f"member `{name}` is there already")
         if anew or name not in self._storages:
-            self._storages[name] = Storage(self.random.getrandbits(47) | 1)
+            self._storages[name] = self.make_storage()
         storage = self._storages[name]
         ordering = Ordering(
             name,
@@ -202,6 +205,13 @@ class SimulatedMembers:
         self.engine(name).crash()
         self._storages[name].crash(self.random)
 
+    def make_storage(self) -> Storage:
+        """Return a disk for a member."""
+        return Storage(self.random.getrandbits(47) | 1)
+
+    def observe(self, engine: "SimulatedEngine", events: Sequence[EngineEvent]) -> None:
+        """Look at what an engine tells its group; for whoever checks it."""
+
     def forget(self, engine: "SimulatedEngine") -> None:
         """Strike an engine that has ended."""
         if self._engines.get(engine.name) is engine:
@@ -214,13 +224,14 @@ class SimulatedMembers:
         now_ns = self.clock.now_ns
         drawn_ns = now_ns + int(self.random.expovariate(1 / self._delay_ns))
         due_ns = self._arrival_ns[sender, name] = max(drawn_ns, self._arrival_ns.get((sender, name), 0))
-        self.clock.after(due_ns - now_ns, lambda: self._arrive(sender, home, name, message))
+        self.clock.after(due_ns - now_ns, lambda: self.arrive(sender, home, name, message))
 
     def draw_life(self) -> int:
         """Return a number for a life."""
         return self.random.getrandbits(47) | 1
 
-    def _arrive(self, sender: str, home: int, name: str, message: Message) -> None:
+    def arrive(self, sender: str, home: int, name: str, message: Message) -> None:
+        """Let a message arrive, if its receiver is there."""
         parted = (sender in self._away) is not (name in self._away)
         if not parted and name in self._engines:
             self._engines[name].receive(sender, home, message)
@@ -348,6 +359,7 @@ class SimulatedEngine:
                 self._world.carry(self.name, storage.home, name, message)
         events = ordering.take_events()
         if events:
+            self._world.observe(self, events)
             self._events += events
             self.wake()
         if any(isinstance(event, Ended) for event in events):

@@ -40,7 +40,7 @@ from echoic.testing.derived_book import built
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
 
-__all__ = ["HubEvents", "SimulatedHub"]
+__all__ = ["TICK_NS", "HubEvents", "SimulatedHub", "refuse"]
 
 TICK_NS: Final = 100 * MILLISECOND
 GREETING_NS: Final = 5 * SECOND
@@ -78,6 +78,9 @@ class HubEvents(Protocol):
     def drained(self, hub: "SimulatedHub", share: Share, first: int) -> None:
         """A modulator was made to send what it had held back."""
 
+    def consulted(self, hub: "SimulatedHub", consult: Consult) -> None:
+        """Somebody wants to read the journal of a channel, or to remember in it how far he is."""
+
 
 class Connection:
     """A connection as one hub sees it."""
@@ -102,6 +105,7 @@ class SimulatedHub:
         freezes: bool = False,
         untold_bytes_max: int = 32 * 1024 * 1024,
         policy: Policy | None = None,
+        tick_ns: int = TICK_NS,
     ) -> None:
         self.core: Final = Concentrator(id, address, id, policy=policy, untold_bytes_max=untold_bytes_max)
         self.id: Final = id
@@ -116,7 +120,8 @@ class SimulatedHub:
         self._links: dict[str, End] = {}
         self.core.tick(self._clock.now_ns)
         network.place(self)
-        self._clock.after(self._random.randrange(TICK_NS), self._tick)
+        self._tick_ns = tick_ns
+        self._clock.after(self._random.randrange(tick_ns), self._tick)
 
     @property
     def _random(self) -> Random:
@@ -175,7 +180,7 @@ class SimulatedHub:
         if self.alive and not self.frozen:
             self.do(lambda core: core.tick(self._clock.now_ns))
         if self.alive:
-            self._clock.after(TICK_NS, self._tick)
+            self._clock.after(self._tick_ns, self._tick)
 
     def _settle(self) -> None:
         core = self.core
@@ -210,8 +215,8 @@ class SimulatedHub:
                 self._events.troubled(self, effect)
             case Dismiss(runner):
                 runner.close()
-            case Consult(member, _, answer):
-                answer(Refused("RefusedError", f"nobody reads the journal of {member.name} here"))
+            case Consult():
+                self._events.consulted(self, effect)
             case Drain(modulation, then):
                 self._clock.after(self._random.randrange(DRAIN_NS), lambda: self._drain(modulation, then))
 
@@ -354,3 +359,8 @@ class SimulatedHub:
 
     def _note(self, text: str) -> None:
         self._events.note(f"{self.id}: {text}")
+
+
+def refuse(hub: "SimulatedHub", consult: Consult) -> None:
+    """Let somebody know that there is no journal at a hub."""
+    consult.answer(Refused("RefusedError", f"nobody reads the journal of {consult.member.name} at {hub.address}"))

@@ -12,49 +12,43 @@ manager crash. When all is healed:
 `python -m echoic.testing.simulation --recording --seed N` repeats a run.
 """
 
-from collections import Counter, deque
 from collections.abc import Callable
-from random import Random
 from typing import Final
 
 import msgspec
 
 from echoic.channels import (
     ChannelId,
-    Concentrator,
+    Consult,
     Delivery,
-    Kept,
     Member,
     Missed,
     Modulation,
     Refused,
     Runner,
     Share,
-    SinkHub,
     Troubled,
     ignore,
 )
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.errors import JournalError
-from echoic.recorder import JournalOptions, JournalWriter
 from echoic.testing.journal_contents import events_of
 from echoic.testing.ledger import check
-from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_disk import SimulatedDisk
 from echoic.testing.simulated_ends import Sample
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import SimulatedHub, refuse
+from echoic.testing.simulated_recorder import SimulatedRecorder
+from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
 
 __all__ = ["RecordingReport", "RecordingSystem", "run_recording"]
 
 CHANNEL: Final = "samples"
-TRACE_LINES: Final = 80
 SETTLED_NS: Final = 2 * SECOND
 FAULTS_NS: Final = 22 * SECOND
 HEALED_NS: Final = 40 * SECOND
 QUIET_NS: Final = 45 * SECOND
-SEGMENT_BYTES_MAX: Final = 4096
-COMMIT_NS: Final = (1 * MILLISECOND, 40 * MILLISECOND)
 TOGETHER_SHARE: Final = 0.2
 CALL_SHARE: Final = 0.1
 
@@ -85,80 +79,30 @@ class RecordedSource:
         """Whether it began when the manager, started anew, had yet to hear of the recorder."""
 
 
-class SimulatedRecorder:
-    """What `hub.Recording` is for a real hub: it appends what arrives, and confirms what is on the disk."""
-
-    def __init__(self, system: "RecordingSystem", hub: SimulatedHub, id: ChannelId) -> None:
-        self.hub: Final = hub
-        self._system = system
-        now_ns = system.wall_ns()
-        options = JournalOptions(segment_bytes_max=SEGMENT_BYTES_MAX)
-        self.writer: Final = JournalWriter.open(system.disk, CHANNEL, options, id=bytes(16), now_ns=now_ns)
-        self._waiting: list[Delivery] = []
-        self.member: Final = hub.core.open(id, None)
-        self.member.recorded = (self.writer.id, self.writer.positions)
-        self.member.sink = SinkHub(hub.address, "block", ("recorder",), journal=self.writer.id)
-        hub.do(lambda core: core.join(self.member, "sink", ignore))
-
-    def take(self, delivery: Delivery) -> None:
-        """Take events, to be committed with others a little later."""
-        self._waiting.append(delivery)
-        if len(self._waiting) == 1:
-            self._system.clock.after(self._system.random.randrange(*COMMIT_NS), self._commit)
-
-    def _commit(self) -> None:
-        if not self.hub.alive:
-            return
-        taken, self._waiting = self._waiting, []
-        now_ns = self._system.wall_ns()
-        for delivery in taken:
-            self.writer.append(delivery.batch, delivery.source, delivery.first, now_ns)
-        self.writer.commit(now_ns)
-        positions = self.writer.positions
-
-        def tell(core: Concentrator) -> None:
-            for delivery in taken:
-                if delivery.hub in core.neighbours:
-                    kept = {delivery.source: positions[delivery.source]}
-                    core.send(delivery.hub, Kept(self.member.id, self.writer.id, kept))
-                (core.reply(delivery, {}) if delivery.call else core.handled(delivery))
-
-        self.hub.do(tell)
-
-
 class RecordingSystem:
     """Hubs, what their programs do, and what breaks."""
 
     def __init__(self, seed: int) -> None:
-        self.seed: Final = seed
-        self.random: Final = Random(seed)
-        self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock)
+        around = self.around = Surroundings(seed)
+        self.random: Final = around.random
+        self.clock: Final = around.clock
+        self.network: Final = around.network
         self.disk: Final = SimulatedDisk(self.random)
-        self.faults: Final[Counter[str]] = Counter()
+        self.faults: Final = around.faults
         self.sources: Final[list[RecordedSource]] = []
         self._hubs: list[SimulatedHub] = []
-        self._trace: deque[str] = deque(maxlen=TRACE_LINES)
-        self._digest = 0
-        self._wall_step_ns = 10**18
         self._quiet = False
         self._freezes = self.random.random() < 0.5
         self._manager = self._start("manager:1")
         self._manager.core.manager.directory.create(CHANNEL, None)
         self._id: Final = ChannelId("manager:1", CHANNEL)
-        self._recorder = SimulatedRecorder(self, self._start("recorder:1"), self._id)
+        self._recorder = SimulatedRecorder(around, self.disk, self._start("recorder:1"), self._id)
         self.clock.run_until(SETTLED_NS)
         check("sink" in self._recorder.member.joined, "nothing has failed yet, but the recorder has not joined")
         for number in range(self.random.randint(1, 3)):
             hub = self._start(f"source{number}:1")
             for _ in range(self.random.randint(1, 2)):
                 self._publish(hub)
-
-    def wall_ns(self) -> int:
-        """Return what the wall clock shows, which steps."""
-        if self.random.random() < 0.01:
-            self._wall_step_ns += self.random.randrange(-3600 * SECOND, 3600 * SECOND)
-        return self._wall_step_ns + self.clock.now_ns
 
     def _start(self, address: str) -> SimulatedHub:
         id = f"{self.random.getrandbits(32):08x}-{len(self._hubs)}"
@@ -261,7 +205,7 @@ class RecordingSystem:
             )
 
     def _record_again(self, address: str) -> None:
-        self._recorder = SimulatedRecorder(self, self._start(address), self._id)
+        self._recorder = SimulatedRecorder(self.around, self.disk, self._start(address), self._id)
 
     def _kill_source(self) -> None:
         living = [hub for hub in self._hubs if hub.alive and hub.address.startswith("source")]
@@ -324,7 +268,14 @@ class RecordingSystem:
         confirmed = sum(source.confirmed for source in self.sources)
         resent = self._recorder.writer.statistics().duplicates
         return RecordingReport(
-            self.seed, len(self.sources), submitted, recorded, confirmed, resent, dict(self.faults), self._digest
+            self.around.seed,
+            len(self.sources),
+            submitted,
+            recorded,
+            confirmed,
+            resent,
+            dict(self.faults),
+            self.around.trace,
         )
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
@@ -358,22 +309,13 @@ class RecordingSystem:
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """Nothing is derived here."""
 
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
+
     def note(self, text: str) -> None:
         """Write down what happened."""
-        line = f"{self.clock.now_ns / SECOND:.3f} {text}"
-        self._digest = hash_of(self._digest, line)
-        self._trace.append(line)
-
-    def explain(self, problem: str) -> str:
-        """Return what went wrong, with the seed and the last things that happened."""
-        return "\n".join([f"seed {self.seed}: {problem}", *self._trace])
-
-
-def hash_of(digest: int, line: str) -> int:
-    """Return a number that tells one run from another, the same in every process."""
-    for byte in line.encode():
-        digest = (digest * 1_099_511_628_211 ^ byte) & 0xFFFF_FFFF_FFFF_FFFF
-    return digest
+        self.around.note(text)
 
 
 def run_recording(seed: int) -> RecordingReport:
@@ -386,7 +328,7 @@ def run_recording(seed: int) -> RecordingReport:
     try:
         return system.run()
     except (AssertionError, JournalError, KeyError, IndexError, RuntimeError) as problem:
-        raise AssertionError(system.explain(f"{type(problem).__name__}: {problem} - recording")) from problem
+        raise AssertionError(system.around.explain(f"{type(problem).__name__}: {problem} - recording")) from problem
 
 
 def _shown(numbers: list[int]) -> str:

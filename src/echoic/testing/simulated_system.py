@@ -5,9 +5,7 @@ is well (`check_settled`, `check_progress`). During a run the book (`Ledger`) is
 missing is checked at once.
 """
 
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Final
 
 import msgspec
@@ -16,6 +14,7 @@ from echoic.channels import (
     Call,
     ChannelId,
     Concentrator,
+    Consult,
     Delivery,
     Member,
     Missed,
@@ -33,6 +32,7 @@ from echoic.channels import (
     ignore,
     register,
     report_trouble,
+    retire,
     send_share,
 )
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
@@ -40,15 +40,15 @@ from echoic.channels.runs import SourceRun, submit_runs
 from echoic.errors import ChannelNotFoundError
 from echoic.formats import Format
 from echoic.testing.ledger import Ledger, check
-from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_deriving import Deriving
 from echoic.testing.simulated_ends import PendingCall, Sample, SimulationReport, Source, Subscription
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import TICK_NS, SimulatedHub, refuse
+from echoic.testing.surroundings import Surroundings
 from echoic.wire import Batch
 
 __all__ = ["Sample", "SimulatedSystem", "SimulationReport", "Source", "Subscription"]
 
-TRACE_LINES: Final = 60
 PROGRESS_NS: Final = 10 * SECOND
 CALL_SHARE: Final = 0.04
 TOGETHER_SHARE: Final = 0.2
@@ -59,28 +59,45 @@ PROGRESS_EVENTS: Final = 14  # enough for one of them to pass whatever is derive
 class SimulatedSystem:
     """Hubs, what their programs do, what breaks, and the book in which it is checked."""
 
-    def __init__(self, seed: int, *, freezes: bool = False, untold_bytes_max: int = 32 * 1024 * 1024) -> None:
-        self.seed: Final = seed
-        self.random: Final = Random(seed)
-        self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock)
+    def __init__(
+        self,
+        seed: int,
+        *,
+        freezes: bool = False,
+        untold_bytes_max: int = 32 * 1024 * 1024,
+        around: Surroundings | None = None,
+        tick_ns: int = TICK_NS,
+    ) -> None:
+        """Begin with no hubs.
+
+        Args:
+            seed: What everything is drawn from.
+            freezes: Whether hubs stop reading a connection as soon as its peer greets again.
+            untold_bytes_max: How much a hub keeps for a neighbour that does not say what it has.
+            around: Where it takes place, if others are there too; the seed says nothing then.
+            tick_ns: How often a hub looks at the time.
+        """
+        around = around if around is not None else Surroundings(seed)
+        self.around: Final = around
+        self.seed: Final = around.seed
+        self.random: Final = around.random
+        self.clock: Final = around.clock
+        self.network: Final = around.network
         self.ledger: Final = Ledger()
         self.hubs: Final[list[SimulatedHub]] = []
         self.sources: Final[list[Source]] = []
         self.subscriptions: Final[list[Subscription]] = []
-        self.faults: Final[Counter[str]] = Counter()
+        self.faults: Final = around.faults
         self.calls = 0
         self.quiet = False
         self.derived: Final = Deriving(self)
         self.race_share = 0.0
         """How often something else happens between deriving and sending."""
-        self._options = {"freezes": freezes, "untold_bytes_max": untold_bytes_max}
+        self._options = {"freezes": freezes, "untold_bytes_max": untold_bytes_max, "tick_ns": tick_ns}
         self._untold_bytes_max = untold_bytes_max
         self._managed: dict[str, list[tuple[str, str, Format | None]]] = {}
         self._given_up: dict[tuple[str, str], int] = {}
         self._waiting_calls: list[PendingCall] = []
-        self._trace: deque[str] = deque(maxlen=TRACE_LINES)
-        self._digest = 0
         self._largest_bytes = 1000
 
     def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
@@ -122,10 +139,9 @@ class SimulatedSystem:
         self.note(f"{source.hub.id}: closes source {number}")
 
         def close(core: Concentrator) -> None:
-            if len(member.sources) == 1:
-                core.leave(member, "source")
             member.end(number)
             forget_source(core, member, number)
+            retire(core, member)
 
         source.hub.do(close)
 
@@ -302,18 +318,30 @@ class SimulatedSystem:
             check(not (hub.alive and made.call.waiting), f"call {made.number} of {hub.id} was never answered")
         for source in self.sources:
             for target in source.member.fanout.targets.values() if source.living else ():
-                wanted = any(
-                    one.living and one.hub.id == target.hub and one.member.subscription == target.sink.subscription
-                    for one in self.subscriptions
-                    if one.member.id == source.member.id
-                )
+                wanted = self.wants(target.hub, source.member.id, target.sink.subscription)
                 check(wanted, f"{source.hub.id} sends source {source.number} to {target.hub}, which does not want it")
         for hub in self.hubs:
             refused = any(any(member.lacking()) for other in self.hubs for member in other.core.members.values())
-            left = len(hub.core.requests) if hub.alive and not refused else 0  # who is refused asks again and again
+            left = self.open_requests(hub) if hub.alive and not refused else 0  # who is refused asks again and again
             check(not left, f"{left} requests of {hub.id} were never answered")
             check(not (hub.alive and len(hub.core.search)), f"{hub.id} looks for a hub for ever")
         self.derived.check_settled()
+
+    def open_requests(self, hub: SimulatedHub) -> int:
+        """Return how many requests of a hub have yet to be answered."""
+        return len(hub.core.requests)
+
+    def wants(self, hub: str, channel: str, subscription: int) -> bool:
+        """Whether a hub wants to be sent a channel's events."""
+        return any(
+            one.living and one.hub.id == hub and one.member.subscription == subscription
+            for one in self.subscriptions
+            if one.member.id == channel
+        )
+
+    def is_healthy(self, hub: SimulatedHub) -> bool:
+        """Whether a hub must make progress; all that live, unless only some of them are healed."""
+        return hub.alive
 
     def check_progress(self) -> None:
         """Check that the next event of every living source reaches every living sink in time.
@@ -326,6 +354,7 @@ class SimulatedSystem:
             for source in self.sources
             for subscription in self.subscriptions
             if source.living and subscription.living and self._progresses(source, subscription)
+            if self.is_healthy(source.hub) and self.is_healthy(subscription.hub)
         ]
         before = {pair: self._heard(*pair) for pair in pairs}
         for _ in range(20):
@@ -356,7 +385,7 @@ class SimulatedSystem:
             sum(line.gaps for line in lines),
             self.calls,
             dict(sorted(self.faults.items())),
-            self._digest,
+            self.around.trace,
             len(self.derived.channels),
             self.derived.book.passed,
             sum(line.missing for line in self.derived.book.ledger.lines.values()),
@@ -366,7 +395,7 @@ class SimulatedSystem:
 
     def explain(self, problem: object) -> str:
         """Return a problem with the seed and the last things that happened."""
-        return "\n".join([f"seed {self.seed}: {problem}", *self._trace])
+        return self.around.explain(problem)
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
         """Enter events that have arrived, and let their sinks handle them in their time."""
@@ -378,7 +407,7 @@ class SimulatedSystem:
             self.derived.arrived(hub, subscription, delivery)
         else:
             self._arrived(subscription, delivery)
-        self._count(delivery.source, delivery.first)
+        self.around.count(delivery.source, delivery.first)
         stuck_ns = max(0, subscription.stuck_until_ns - self.clock.now_ns)
         self.run_soon(stuck_ns + self.random.randrange(subscription.handle_ns + 1), lambda: hub.finish(delivery))
 
@@ -433,6 +462,10 @@ class SimulatedSystem:
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """There are no modulators here."""
 
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
+
     def forgotten(self, hub: SimulatedHub, other: str) -> None:
         """Note that a hub has given another up, which excuses gaps between them."""
         self._given_up[hub.id, other] = self.clock.now_ns
@@ -449,10 +482,7 @@ class SimulatedSystem:
 
     def note(self, text: str) -> None:
         """Write down what happened, and make it part of what two runs of a seed must have in common."""
-        line = f"{self.clock.now_ns / SECOND:10.4f} {text}"
-        self._trace.append(line)
-        for byte in line.encode():
-            self._digest = (self._digest * 1_000_003 ^ byte) & 0xFFFFFFFFFFFFFFFF
+        self.around.note(text)
 
     def finish_calls(self) -> None:
         """Check the calls that are answered: whoever did not fail has handled the event."""
@@ -467,9 +497,6 @@ class SimulatedSystem:
                     check(handled, f"call {made.number} of {hub.id} was answered, but not handled by {one.number}")
             hub.core.forget_call(made.number)
             self._waiting_calls.remove(made)
-
-    def _count(self, source: int, first: int) -> None:
-        self._digest = (self._digest * 1_000_003 ^ source ^ first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
 
     def _samples(self, source: Source, count: int) -> list[Sample]:
         first = source.member.sources[source.number]

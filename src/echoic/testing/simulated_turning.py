@@ -13,7 +13,6 @@ source is 0, 1, 2, ... whatever it was reset to and however often:
 
 from collections import Counter, deque
 from collections.abc import Callable
-from random import Random
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,6 +20,7 @@ import msgspec
 from echoic.channels import (
     ChannelId,
     Concentrator,
+    Consult,
     Delivery,
     Derive,
     DerivedAs,
@@ -48,15 +48,16 @@ from echoic.formats import Format
 from echoic.testing.derived_book import Formula, numbers_in, recipe_of
 from echoic.testing.holding import HoldingRunner, holding_recipe
 from echoic.testing.ledger import check
-from echoic.testing.network import MILLISECOND, SECOND, Network, VirtualClock
+from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_ends import Sample, Source
-from echoic.testing.simulated_hub import SimulatedHub
+from echoic.testing.simulated_hub import SimulatedHub, refuse
+from echoic.testing.surroundings import Surroundings
 from echoic.testing.turning_ends import Ends, Handle, Stage
 from echoic.wire import Batch
 
 __all__ = ["TurningSystem"]
 
-TRACE_LINES: Final = 80
+
 RACE_NS: Final = 10 * MILLISECOND
 STIR_NS: Final = 20 * MILLISECOND
 WAKE_NS: Final = 2 * MILLISECOND
@@ -78,10 +79,11 @@ class TurningSystem:
     """Hubs with sources and handles of one channel."""
 
     def __init__(self, seed: int, *, freezes: bool = False) -> None:
+        around = self.around = Surroundings(seed)
         self.seed: Final = seed
-        self.random: Final = Random(seed)
-        self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock)
+        self.random: Final = around.random
+        self.clock: Final = around.clock
+        self.network: Final = around.network
         self.hubs: Final[list[SimulatedHub]] = []
         self.sources: Final[list[Source]] = []
         self.handles: Final[list[Handle]] = []
@@ -89,7 +91,7 @@ class TurningSystem:
         self._waiting: Final[dict[int, deque[Arrival]]] = {}
         self.submitted: Final[Counter[int]] = Counter()
         self._submitted_ns: Final[dict[int, list[int]]] = {}
-        self.faults: Final[Counter[str]] = Counter()
+        self.faults: Final = around.faults
         self.quiet = False
         self.race_share = 0.3
         self.slowness = 1
@@ -98,8 +100,6 @@ class TurningSystem:
         self._freezes = freezes
         self._missed_ns: Final[dict[str, int]] = {}
         self._given_up: Final[dict[tuple[str, str], int]] = {}
-        self._trace: Final[deque[str]] = deque(maxlen=TRACE_LINES)
-        self._digest = 0
 
     def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
         """Start a hub; the first one manages the channel."""
@@ -504,12 +504,12 @@ class TurningSystem:
 
     def explain(self, problem: object) -> str:
         """Return a problem with the seed and the last things that happened."""
-        return "\n".join([f"seed {self.seed}: {problem}", *self._trace])
+        return self.around.explain(problem)
 
     def delivered(self, hub: SimulatedHub, delivery: Delivery) -> None:
         """Let handles have events of another hub."""
         self._arrive(hub, delivery.hub, Arrival(delivery.member, delivery.source, delivery.first, delivery.batch))
-        self._digest = (self._digest * 1_000_003 ^ delivery.first ^ self.clock.now_ns) & 0xFFFFFFFFFFFFFFFF
+        self.around.count(delivery.first)
         self.clock.after(self.random.randrange(MILLISECOND), lambda: hub.finish(delivery))
 
     def prepare(self, modulation: Modulation) -> Runner | Refused:
@@ -521,6 +521,10 @@ class TurningSystem:
         source = self.sources[_source_in(share.batch) - 1]
         check(source.hub is hub, f"{hub.id} drains a source of {source.hub.id}")
         self._hand_over_share(source, share, first)
+
+    def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
+        """Nobody reads a journal here."""
+        refuse(hub, consult)
 
     def missed(self, hub: SimulatedHub, missed: Missed) -> None:
         """Note that handles were told of a gap, which only hubs that have given each other up may have."""
@@ -548,15 +552,12 @@ class TurningSystem:
 
     def note(self, text: str) -> None:
         """Write down what happened, and make it part of what two runs of a seed must have in common."""
-        line = f"{self.clock.now_ns / SECOND:10.4f} {text}"
-        self._trace.append(line)
-        for byte in line.encode():
-            self._digest = (self._digest * 1_000_003 ^ byte) & 0xFFFFFFFFFFFFFFFF
+        self.around.note(text)
 
     @property
     def trace(self) -> int:
         """What two runs of a seed have in common."""
-        return self._digest
+        return self.around.trace
 
 
 def _source_in(batch: Batch) -> int:

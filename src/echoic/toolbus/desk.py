@@ -105,7 +105,7 @@ class ConsoleDesk:
     def _answered(self, question: bytes) -> bytes:
         try:
             asked = msgspec.json.decode(question, type=dict[str, str]).get("ask", "")
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return msgspec.json.encode({"error": f"this is not a question: {error}"})
         return msgspec.json.encode(self._answer(asked))
 

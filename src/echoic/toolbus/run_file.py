@@ -143,7 +143,7 @@ def read_run(path: str | Path) -> RunLog:
         limits = MachineLimits(**head.limits)
     except (OSError, UnicodeDecodeError) as error:
         raise JournalError(f"{path} cannot be read: {error}") from error
-    except (msgspec.MsgspecError, EchoicError, ValueError, TypeError) as error:
+    except (msgspec.MsgspecError, EchoicError, ValueError, TypeError, RecursionError) as error:
         raise JournalError(f"{path} is not the log of a run: {error}") from error
     return RunLog(head.digest, head.seed, head.now_ns, head.epoch_ns, head.int32, limits, entries)
 

@@ -16,15 +16,16 @@ from echoic.testing.bench import (
     one_way,
     pipeline,
     round_trip,
+    tls,
 )
-from echoic.testing.bench.hubs import ECHOIC_IN_TURN
+from echoic.testing.bench.hubs import ECHOIC_IN_TURN, ECHOIC_TCP, ECHOIC_TLS
 from echoic.testing.bench.processes import children
 from echoic.testing.bench.raw import RAW_TCP_PACKED, RAW_UNIX, RAW_UNIX_PACKED
 
 pytestmark = pytest.mark.system
 
 EFFORT = Effort(rounds=1, sample_seconds=0.002)
-QUESTIONS = (round_trip, one_way, fan_out, pipeline, channels, bandwidth)
+QUESTIONS = (round_trip, one_way, fan_out, pipeline, channels, bandwidth, tls)
 
 
 def test_a_question_may_be_asked_of_raw_sockets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +41,16 @@ def test_every_question_has_echoic_and_a_physical_limit() -> None:
         names = [contender.name for contender in question.CONTENDERS]
         assert "echoic" in names
         assert any(name.startswith("raw") for name in names)
+
+
+def test_with_tls_the_same_events_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "LARGE_SIZES", ("1 MB",))
+    report = tls.measure(EFFORT, [ECHOIC_TCP, ECHOIC_TLS])
+    assert [table.cases for table in report.tables] == [["echoic tcp", "echoic tls"]] * 3
+    assert [str(claim).partition(" >=")[0] for claim in report.claims] == [
+        "claim: events of 1 MB over TLS",
+        "claim: events of 100 B over TLS",
+    ]
 
 
 def test_each_of_several_sinks_may_have_a_channel_of_its_own_and_be_called_in_turn() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["SOURCE_BYTES_MAX", "TOKENS_MAX", "Token", "check_size", "tokenize"]
 
 SOURCE_BYTES_MAX: Final = 65536
-TOKENS_MAX: Final = 20_000
+TOKENS_MAX: Final = 10_000
 
 WORDS: Final = frozenset(
     re.findall(

@@ -159,5 +159,5 @@ def decode_entries(block: Block, path: str) -> list[Entry]:
 def _decode(decoder: "msgspec.msgpack.Decoder[Content]", data: memoryview, block: Block, path: str) -> Content:
     try:
         return decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"a block {block.kind.name} says nothing: {error} - at {path}, {block.offset}") from error

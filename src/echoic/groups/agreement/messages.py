@@ -245,5 +245,5 @@ def decode_control(data: Buffer) -> Control:
     """
     try:
         return _decoder.decode(memoryview(data)[1:])
-    except (msgspec.DecodeError, RecursionError) as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise MalformedFrameError(f"expected a message of a group, got {len(data)} bytes: {problem}") from problem

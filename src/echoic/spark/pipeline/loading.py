@@ -76,7 +76,7 @@ def read_spec(text: str) -> PipelineSpec:
     """
     try:
         described = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error)
         raise PipelineError(f"this is not TOML: {reason[:1].lower()}{reason[1:]}") from error
     return spec_of(described)

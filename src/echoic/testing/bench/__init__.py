@@ -1,9 +1,9 @@
 """Edge: touches processes and sockets. How fast is it, beside what the machine can do and beside others?
 
 One module per question, each with a function `measure` that returns a report: `round_trip`, `one_way`, `fan_out`,
-`pipeline`, `channels`, `bandwidth`, `tls`, `derive`, `eager`, `journal`. They compare echoic with raw sockets, `derive` with
-CPython, `journal` with a loop of writes; a caller adds contenders of its own. This is the code of `echoic bench` as
-well as of the benchmarks that are published.
+`pipeline`, `channels`, `bandwidth`, `tls`, `derive`, `eager`, `journal`. They compare echoic with raw sockets,
+`derive` with CPython, `journal` with a loop of writes; a caller adds contenders of its own. This is the code
+of `echoic bench` as well as of the benchmarks that are published.
 """
 
 from echoic.testing.bench.claims import Claim

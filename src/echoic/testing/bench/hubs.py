@@ -5,8 +5,8 @@
     pipeline   each stage creates the channel it listens to, and is a source of the next stage's
     channels   as many as asked for, all between the same two hubs, taking turns
 
-On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only, and an identity TLS over
-TCP, with certificates of an authority that is made for the occasion. Nobody calls `flush`:
+On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only, and an identity TLS
+over TCP, with certificates of an authority that is made for the occasion. Nobody calls `flush`:
 the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
 """
 

@@ -89,7 +89,7 @@ TRIALS: Final[tuple[Trial, ...]] = (
         fault="input that a coverage-guided fuzzer finds, for every parser",
         passes_when="nothing but the declared errors",
         unit="seconds for each parser",
-        test_size=5,
+        test_size=1,
         release_size=3600,
         place="echoic.testing.trials.coverage:run",
     ),

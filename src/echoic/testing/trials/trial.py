@@ -6,7 +6,7 @@ trial's own unit: kills, seeds, frames. A test run takes the small one, a releas
 The same seed gives the same trial, as far as the operating system lets it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final, TypeAlias
 
@@ -14,7 +14,7 @@ import msgspec
 
 from echoic.errors import LocalError
 
-__all__ = ["Findings", "Run", "Tell", "Trial"]
+__all__ = ["Figure", "Findings", "Run", "Tell", "Trial"]
 
 PROBLEMS_MAX: Final = 20
 
@@ -28,7 +28,7 @@ class Findings(msgspec.Struct, frozen=True):
 
     problems: tuple[str, ...] = ()
     """What is wrong, one sentence each, with whatever is needed to see it again."""
-    figures: dict[str, Figure] = {}
+    figures: Mapping[str, Figure] = {}
     """What was measured, by names that say the unit: `seconds`, `events`, `rss_growth_mb`."""
 
     @property

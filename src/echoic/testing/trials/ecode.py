@@ -1,0 +1,85 @@
+"""Trial 9: random E-Code, by native code, by generated Python and by a C compiler.
+
+Half of the programs use everything there is (`ecode_fuzz_programs`), faults and limits too, which no C compiler knows:
+both back ends must agree about every byte, in memory between guard pages. The other half means the same in C
+(`ecode_c_programs`), and the C compiler of the machine is asked as well. Where there is none, all programs are of the
+first kind, and the figures say so.
+
+Each half runs in processes of its own: a program that ends one is a finding.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Final
+
+from echoic.testing.ecode_c_twin import c_compiler, compare_with_c
+from echoic.testing.ecode_fuzz import run_campaign, show
+from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
+
+__all__ = ["run"]
+
+BATCH: Final = 100
+STEP: Final = 1000
+ALONE_MAX: Final = 5000  # programs; campaigns of more use every processor
+SEEDS: Final = 2**40
+
+
+def run(size: int, seed: int, tell: Tell) -> Findings:
+    """Try so many programs."""
+    began = time.perf_counter()
+    processes = 1 if size <= ALONE_MAX else os.cpu_count() or 1
+    compiler = c_compiler()
+    by_c = size // 2 if compiler else 0
+    problems: list[str] = []
+    compared = refused = events = passed = done = 0
+    faults: dict[str, int] = {}
+    if compiler:
+        for count, found in _by_c(compiler, seed, by_c, processes):
+            compared += count
+            problems += found
+            tell(compared)
+            if len(problems) >= PROBLEMS_MAX:
+                break
+    for start in range(0, size - by_c, STEP):
+        count = min(STEP, size - by_c - start)
+        report = run_campaign(seed * SEEDS + start, count, processes)
+        problems += [show(finding) for finding in report.findings]
+        done, refused = done + report.tally.programs, refused + report.tally.refused
+        events, passed = events + report.tally.events, passed + report.tally.passed
+        for kind, number in report.tally.faults.items():
+            faults[kind] = faults.get(kind, 0) + number
+        tell(compared + done)
+        if len(problems) >= PROBLEMS_MAX:
+            break
+    return Findings(
+        tuple(problems[:PROBLEMS_MAX]),
+        {
+            "programs_by_both_back_ends": done + compared,
+            "programs_by_a_c_compiler_too": compared,
+            "c_compiler": compiler or "none: install gcc",
+            "refused": refused,
+            "events": events,
+            "passed": passed,
+            "faults": ", ".join(f"{kind} {number}" for kind, number in sorted(faults.items())),
+            "seconds": round(time.perf_counter() - began, 1),
+        },
+    )
+
+
+def _by_c(compiler: str, seed: int, size: int, processes: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield how many programs were compared with C, and what differed."""
+    shares = {start: min(BATCH, size - start) for start in range(0, size, BATCH)}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        waiting = {
+            start: pool.submit(compare_with_c, compiler, seed * SEEDS + start, count) for start, count in shares.items()
+        }
+        for start, future in waiting.items():
+            try:
+                yield shares[start], future.result()
+            except BrokenProcessPool:
+                yield shares[start], [f"a program of seed {seed * SEEDS + start} ended its process"]

@@ -1,0 +1,142 @@
+"""A connection that dies without a word: noticed, resumed, and nothing lost, repeated or out of order.
+
+Two network namespaces with a router between them. When its firewall loses every packet, both sides keep their sockets
+and hear nothing: neither an end nor a reset.
+
+    source 10.77.1.2 ---- 10.77.1.1 router 10.77.2.1 ---- 10.77.2.2 sink
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Self
+
+import pytest
+
+from tests.reliability.firewall import Firewall, run, why_no_firewall
+from tests.reliability.trying import sized
+from tests.system.processes import Process, Start, processes, wait_until
+
+NOTICED_SECONDS = 5.0
+SLACK_SECONDS = 10.0  # after which a test has failed, however busy the machine is
+IDLE_SECONDS = 0.5
+
+pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(why_no_firewall()), reason=why_no_firewall())]
+
+
+class Router:
+    """Joins two namespaces, until its firewall is told not to."""
+
+    def __init__(self) -> None:
+        tag = f"ec{os.getpid() % 100_000}"
+        self.left, self.middle, self.right = (f"{tag}{side}" for side in "lmr")
+
+    def __enter__(self) -> Self:
+        for name in (self.left, self.middle, self.right):
+            run(*f"ip netns add {name}".split())
+            run(*f"ip -n {name} link set lo up".split())
+        for side, number in ((self.left, 1), (self.right, 2)):
+            for command in (
+                f"ip link add {side}a netns {side} type veth peer name {side}b netns {self.middle}",
+                f"ip -n {side} addr add 10.77.{number}.2/24 dev {side}a",
+                f"ip -n {self.middle} addr add 10.77.{number}.1/24 dev {side}b",
+                f"ip -n {side} link set {side}a up",
+                f"ip -n {self.middle} link set {side}b up",
+                f"ip -n {side} route add default via 10.77.{number}.1",
+            ):
+                run(*command.split())
+        run("ip", "netns", "exec", self.middle, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        self.firewall = Firewall(self.middle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in (self.left, self.middle, self.right):
+            run("ip", "netns", "del", name)
+
+
+@pytest.fixture
+def router() -> Iterator[Router]:
+    with Router() as router:
+        yield router
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with processes() as start:
+        yield start
+
+
+def seen(sink: Process) -> int:
+    return sink.ask()["next"].get("1", 0)
+
+
+class Pair:
+    """A source and a sink on the two sides."""
+
+    def __init__(self, router: Router, start: Start, dialler: str) -> None:
+        left = {"prefix": ["ip", "netns", "exec", router.left], "listen": "10.77.1.2:0", "insecure": True}
+        right = {"prefix": ["ip", "netns", "exec", router.right], "listen": "10.77.2.2:0", "insecure": True}
+        pace = {"producer": 1, "pause": 0.01, "pause_every": 20}
+        if dialler == "sink":
+            self.source = start("publish", channel="ticks", create=True, **pace, **left)
+            self.sink = start("watch", channel=self.source.started["id"], **right)
+        else:
+            self.sink = start("watch", channel="ticks", create=True, **right)
+            self.source = start("publish", channel=self.sink.started["id"], **pace, **left)
+        self._firewall = router.firewall
+
+    def flow(self) -> None:
+        before = seen(self.sink)
+        wait_until(lambda: seen(self.sink) > before + 300, "events flow")
+
+    def cut(self) -> float:
+        """Lose all packets until the source has noticed; return how many seconds that took."""
+        self.flow()
+        self._firewall.drop("forward")
+        stopped = time.monotonic()
+        wait_until(lambda: self.source.ask()["links"] != [True], "the source notices", NOTICED_SECONDS + SLACK_SECONDS)
+        noticed = time.monotonic() - stopped
+        self._firewall.pass_all()
+        self.flow()
+        return noticed
+
+    def check(self) -> None:
+        submitted = self.source.ask("halt")["submitted"]
+        wait_until(lambda: seen(self.sink) == submitted, "everything arrives")
+        told = self.sink.ask()
+        assert told["problems"] == told["gaps"] == []
+        assert len(told["spans"]["1"]) == 1
+        assert told["first"]["1"] + told["counted"]["1"] == submitted
+
+
+@pytest.mark.parametrize("dialler", ["sink", "source"])
+def test_a_half_open_connection_is_noticed_and_resumed(
+    request: pytest.FixtureRequest, router: Router, start: Start, dialler: str
+) -> None:
+    cuts = sized(request, "half_open")
+    pair, noticed = Pair(router, start, dialler), list[float]()
+    for _ in range(cuts // 2 + (dialler == "sink" and cuts % 2)):
+        seconds = pair.cut()
+        if seconds > NOTICED_SECONDS:  # the machine may have done something else for a moment
+            seconds = pair.cut()
+        noticed.append(seconds)
+    pair.check()
+    print(f"{len(noticed)} cuts, dialled by the {dialler}: noticed after {max(noticed):.1f} s at most")
+    assert max(noticed) <= NOTICED_SECONDS
+
+
+def test_an_idle_half_open_connection_is_noticed_too(router: Router, start: Start) -> None:
+    pair = Pair(router, start, "sink")
+    pair.flow()
+    pair.source.ask("halt")
+    time.sleep(IDLE_SECONDS)
+    router.firewall.drop("forward")
+    wait_until(lambda: pair.source.ask()["links"] != [True], "the source notices", NOTICED_SECONDS + SLACK_SECONDS)
+
+
+def test_a_cut_that_nobody_could_notice_is_not_noticed(router: Router, start: Start) -> None:
+    """The trial can fail: without a firewall nothing is noticed, though it is looked for in the same way."""
+    pair = Pair(router, start, "sink")
+    pair.flow()
+    with pytest.raises(AssertionError, match="the source notices"):
+        wait_until(lambda: pair.source.ask()["links"] != [True], "the source notices", 1.0)

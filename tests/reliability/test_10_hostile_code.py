@@ -1,0 +1,53 @@
+"""Trial 10: hostile code, shipped to a source that has other sinks."""
+
+from random import Random
+
+import pytest
+
+from echoic.testing.trials import hostile_code
+from echoic.testing.trials.hostile_code import Verdicts
+from echoic.testing.trials.hostile_programs import TEMPLATES, draw_programs
+from tests.reliability.trying import try_out
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_hostile_code_is_refused_or_stopped_and_the_other_sink_does_not_notice(request: pytest.FixtureRequest) -> None:
+    figures = try_out(request, "hostile_code").figures
+    assert figures["refused"] > 10
+    assert figures["stopped"] > 5
+    assert figures["sandbox"] == "bubblewrap"
+
+
+def test_every_kind_of_harm_is_drawn_and_the_same_seed_draws_the_same() -> None:
+    one, other = (list(draw_programs(Random(3), 2 * len(TEMPLATES) + 2)) for _ in range(2))
+    assert one == other
+    assert {program.name for program in one} == {*TEMPLATES, "a flood of output"}
+
+
+def test_a_compiler_that_takes_its_time_to_refuse_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = hostile_code.Workshop
+
+    def slow(*given: object) -> object:
+        for _ in range(9_000_000):
+            pass
+        return honest(*given)
+
+    monkeypatch.setattr(hostile_code, "Workshop", slow)
+    stage, verdicts = hostile_code.Stage(), Verdicts()
+    for program in draw_programs(Random(1), 4):
+        if program.name == "huge state":
+            hostile_code._try_program(stage, program, verdicts)  # noqa: SLF001 - one of many
+    stage.close()
+    assert any("was refused after" in problem for problem in verdicts.problems), verdicts.fates
+
+
+def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echoic.channels.derivation.Derivation.suspend", lambda self, reason: None)
+    stage, verdicts = hostile_code.Stage(), Verdicts()
+    try:
+        for program in draw_programs(Random(1), 2):
+            hostile_code._try_program(stage, program, verdicts)  # noqa: SLF001 - one of many
+    finally:
+        stage.close()
+    assert any("was never stopped" in problem for problem in verdicts.problems)

@@ -1,0 +1,47 @@
+"""Many connections: all are answered, cost what they may, and leave nothing; and whatever does not is found."""
+
+import re
+
+import msgspec
+import pytest
+
+from echoic.testing.trials.connections import Visit, judge
+from echoic.testing.trials.vital_signs import VitalSigns
+from tests.reliability.trying import try_out
+
+pytestmark = pytest.mark.system
+GOOD = Visit(
+    kind="plain",
+    wished=1000,
+    answered=1000,
+    answered_again=1000,
+    before=VitalSigns(80_000_000, 20, 10),
+    meanwhile=VitalSigns(110_000_000, 1020, 1010),
+    after=VitalSigns(90_000_000, 20, 10),
+    idle_share=0.03,
+    opened_per_second=500.0,
+)
+
+
+def test_many_connections_open_idle_and_close(request: pytest.FixtureRequest) -> None:
+    try_out(request, "connections")
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    assert judge(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"answered": 999}, "999 of 1000 plain connections were answered when they came"),
+        ({"answered_again": 0}, "0 of 1000 .* after idling"),
+        ({"meanwhile": VitalSigns(180_000_000, 1020, 1010)}, "a plain connection takes 100000 bytes"),
+        ({"after": VitalSigns(90_000_000, 21, 10)}, "leave something behind"),
+        ({"after": VitalSigns(90_000_000, 20, 11)}, "leave something behind"),
+        ({"idle_share": 0.34}, "34% of a processor"),  # what a tenth of a second's patience took
+    ],
+)
+def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
+    (problem,) = judge(msgspec.structs.replace(GOOD, **change))
+    assert re.search(found, problem)

@@ -1,0 +1,58 @@
+"""Trial 25: the driver of a pipeline is killed in the middle of a batch; each event is in the table once.
+
+The others take their turn too: Python workers, the recorder and the intake are killed once each. The campaign
+(`python -m tests.spark.kill_campaign --kills 30`) does the same to everybody often.
+"""
+
+import random
+import time
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from echoic.spark import committed_files
+from echoic.testing.trials import commit_name
+from tests.reliability.trying import sized
+from tests.spark.kill_campaign import CampaignReport, Kind, differences_in, run_campaign
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+OTHERS: tuple[Kind, ...] = ("workers", "recorder", "intake")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pipeline")
+
+
+@pytest.fixture(scope="module")
+def report(request: pytest.FixtureRequest, folder: Path) -> CampaignReport:
+    given = request.config.getoption("--seed")
+    seed = time.time_ns() % 2**32 if given is None else given
+    drivers: list[Kind] = ["driver"] * sized(request, "spark_restart")
+    kinds = [*drivers, *OTHERS]
+    random.Random(seed).shuffle(kinds)
+    return run_campaign(folder, kinds, seed)
+
+
+def test_the_table_is_what_was_recorded_each_event_once(request: pytest.FixtureRequest, report: CampaignReport) -> None:
+    assert report.kills == {"driver": sized(request, "spark_restart"), **dict.fromkeys(OTHERS, 1)}
+    assert report.recorded > 0
+    assert not report.wrong, f"{report.wrong}: --seed {report.seed}, at commit {commit_name()}"
+    print("spark_restart", report)
+
+
+@pytest.mark.parametrize(("rows", "told"), [(-1, "lacks 1 of"), (1, "has 1 more than")], ids=["lost", "doubled"])
+def test_a_row_that_is_lost_or_doubled_is_found(report: CampaignReport, folder: Path, rows: int, told: str) -> None:
+    assert report.recorded > 0
+    file = next(each for each in committed_files(str(folder / "tables" / "ticks")))
+    kept = Path(file).read_bytes()
+    table = pyarrow.parquet.read_table(file)
+    changed = table.slice(1) if rows < 0 else pyarrow.concat_tables([table, table.slice(0, 1)])
+    try:
+        pyarrow.parquet.write_table(changed, file)
+        assert any(told in wrong for wrong in differences_in(folder))
+    finally:
+        Path(file).write_bytes(kept)
