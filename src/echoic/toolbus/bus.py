@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -190,17 +191,12 @@ class Bus:
             promote: Whether the bus keeps values of a tool that leaves in order, while they are referred to.
 
         Raises:
-            ScriptError: The script is not in order; the message shows where.
-            AddressError, InsecureError, UnreachableError: It cannot listen there, as `Bus` says.
+            EchoicError: The script is not in order, and the message shows where; or it cannot listen, as `Bus` says.
         """
         options = BusOptions(
             name=name,
             seed=seed,
             clock=clock,
-            listen=listen,
-            identity=identity,
-            issuers=issuers,
-            insecure=insecure,
             limits=limits,
             machine_limits=machine_limits,
             output=output,
@@ -212,6 +208,7 @@ class Bus:
             lease_seconds=lease_seconds,
             promote=promote,
         )
+        options = replace(options, listen=listen, identity=identity, issuers=issuers, insecure=insecure)
         return cls(load_script(source, defines=defines, include=include), options)
 
     # Running

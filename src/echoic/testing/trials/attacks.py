@@ -70,11 +70,10 @@ class Raises(Hostile):
 
 class RaisesWhatCannotBeShown(Hostile):
     def attack(self) -> None:
-        class NastyError(Exception):
-            def __str__(self) -> str:
-                raise KeyboardInterrupt
+        def show(_: object) -> str:
+            raise KeyboardInterrupt
 
-        raise NastyError
+        raise type("Nasty", (Exception,), {"__str__": show})
 
 
 class Exits(Hostile):
