@@ -44,6 +44,7 @@ PARSERS: Final[tuple[Parser, ...]] = (
     Parser("settings", f"{HERE}.of_files:SETTINGS"),
     Parser("trusted", f"{HERE}.of_files:TRUSTED"),
     Parser("tokens", f"{HERE}.of_trust:TOKENS"),
+    Parser("rights", f"{HERE}.of_trust:RIGHTS"),
 )
 
 

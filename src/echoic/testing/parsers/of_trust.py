@@ -1,4 +1,4 @@
-"""Parsers of who is who: tokens."""
+"""Parsers of who is who and may do what: tokens, files of rights."""
 
 import base64
 from collections.abc import Iterator
@@ -6,12 +6,13 @@ from functools import cache
 from random import Random
 from typing import Final
 
+from echoic.rights import check_right, parse_rights
 from echoic.testing.parsers.parser import Target
 from echoic.testing.parsers.repairs import twist_json
 from echoic.trust.keys import SigningKey
 from echoic.trust.tokens import ALL_RIGHTS, Claims, read_token, sign_token
 
-__all__ = ["TOKENS"]
+__all__ = ["RIGHTS", "TOKENS"]
 
 NOW: Final = 1000.0
 
@@ -49,4 +50,16 @@ def _letters(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
+def _feed_rights(data: bytes) -> None:
+    rights = parse_rights(data.decode("utf-8", "replace"))
+    for right in ALL_RIGHTS:
+        rights.decide("alice", check_right(right), "trades.eu", ["trades"])
+
+
+def _rights_seeds() -> Iterator[bytes]:
+    yield b"# ours\nallow alice publish,admin trades\ndeny desk-* * *\n"
+    yield b"allow * subscribe,derive,steer,modulate lab/*/wind # all\n"
+
+
 TOKENS: Final = Target(_feed_token, _token_seeds, _sign_again)
+RIGHTS: Final = Target(_feed_rights, _rights_seeds)
