@@ -10,13 +10,13 @@ Whoever has several names of ours in one certificate has none: it is not for us 
 
 import ipaddress
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from echoic.trust import is_name
 from echoic.trust.names import URI_SCHEME
 
-__all__ = ["Credentials", "credentials_of"]
+__all__ = ["Credentials", "credentials_of", "name_among"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,18 @@ def credentials_of(certificate: Mapping[str, object]) -> Credentials:
     for kind, value in alternatives if isinstance(alternatives, tuple) else ():
         names.setdefault(kind, []).append(value)
     hosts = names.get("DNS", [])
-    ours = [uri.removeprefix(URI_SCHEME) for uri in names.get("URI", []) if uri.startswith(URI_SCHEME)]
-    name = (ours if len(ours) == 1 else [""])[0] if ours else (hosts or [""])[0]
     return Credentials(
-        name if is_name(name) else "",
+        name_among(names.get("URI", []), hosts),
         frozenset(hosts + [_plainly(number.strip()) for number in names.get("IP Address", [])]),
         float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
     )
+
+
+def name_among(uris: Sequence[str], hosts: Sequence[str]) -> str:
+    """Return whose a certificate is that has these URIs and names of hosts; "" if that is nobody's, or of several."""
+    ours = [uri.removeprefix(URI_SCHEME) for uri in uris if uri.startswith(URI_SCHEME)]
+    name = (ours if len(ours) == 1 else [""])[0] if ours else (*hosts, "")[0]
+    return name if is_name(name) else ""
 
 
 def _plainly(number: str) -> str:

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from echoic.errors import InsecureError
-from echoic.trust import is_name
-from echoic.trust.names import URI_SCHEME
+from echoic.links.credentials import name_among
 
 if TYPE_CHECKING:
     from echoic.links.identity import Identity
@@ -28,7 +27,4 @@ def own_name(identity: "Identity") -> str:
     except (OSError, ValueError) as error:
         raise InsecureError(f"cannot use certificate {identity.certificate}: {error}") from error
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    ours = [uri.removeprefix(URI_SCHEME) for uri in uris if uri.startswith(URI_SCHEME)]
-    hosts = names.get_values_for_type(x509.DNSName)
-    name = (ours if len(ours) == 1 else [""])[0] if ours else (hosts or [""])[0]
-    return name if is_name(name) else ""
+    return name_among(uris, names.get_values_for_type(x509.DNSName))
