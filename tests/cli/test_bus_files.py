@@ -204,7 +204,7 @@ def test_what_is_no_recording_is_refused() -> None:
 def test_a_bus_that_strangers_could_reach_is_denied() -> None:
     code, _, err = type_here("bus", "run", "hello.tb", "--listen", "0.0.0.0:0")
     assert code == 4
-    assert "pass --identity NAME, or --insecure if meant" in err
+    assert "name an --identity (echoic keys), or pass --insecure if meant" in err
     assert type_here("bus", "run", "hello.tb", "--name", "../x")[0] == 1
 
 

@@ -186,6 +186,8 @@ def test_the_page_has_no_editor_and_no_sliders_for_who_may_only_look(
     tab.go(channel_address("trades.cheap"))
     tab.eventually(lambda: "trades.cheap" in tab.locate("main h1").inner_text(), "it is shown")
     assert tab.locate("textarea[name=code], input[type=range]").count() == 0
+    tab.page.wait_for_load_state("networkidle")  # what draws is there before the door is shut
+    tab.locate("[data-view]").first.wait_for(state="attached")
     tab.allowed += ["WebSocket", "403"]
     authority.revoke(authority.issued()[-1].id)
     tab.locate("#state:not([data-state=live])").wait_for()
