@@ -270,23 +270,3 @@ def test_the_end_comes_behind_ciphertext_that_the_socket_did_not_take(
         received += data or b""
         dialled.writable(0)
     assert received == sent
-
-
-def test_what_came_behind_a_large_frame_is_not_left_in_the_dark(connect: Connect) -> None:
-    """Bytes that were decrypted with others are readable, though the socket has none."""
-    dialled, accepted = connect("tls")
-    assert accepted.direct
-    dialled.send([b"a" * 1000, b"b" * 500])
-    assert accepted.readable(2000)
-    room = memoryview(bytearray(700))
-    assert accepted.receive_into(room) == 700
-    assert accepted.readable(0)
-    assert accepted.receive_into(room) == 700
-    assert bytes(room) == b"a" * 300 + b"b" * 400
-    assert accepted.readable(0)
-    assert accepted.receive() == b"b" * 100
-    assert not accepted.readable(0)
-    dialled.finish()
-    counts = [accepted.receive_into(room) for _ in range(50) if accepted.readable(100)]
-    assert set(counts) <= {None, 0}
-    assert counts[-1] == 0

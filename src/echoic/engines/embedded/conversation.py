@@ -146,12 +146,6 @@ class Incoming(msgspec.Struct, eq=False):
         room = None if reader.idle or not connection.direct else reader.room
         if room is not None:
             count = connection.receive_into(room)
-            if not count:
-                return [] if count is None else None
-            frames = reader.filled(count)
-            if not frames or not connection.readable(0):
-                return frames
-            behind = connection.receive()  # it may have been received already, so that no descriptor tells of it
-            return frames + reader.receive(behind or b"")
+            return reader.filled(count) if count else ([] if count is None else None)
         data = connection.receive()
         return reader.receive(data) if data else ([] if data is None else None)
