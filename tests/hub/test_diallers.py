@@ -55,6 +55,19 @@ def test_an_address_can_be_dialled_again_when_it_was() -> None:
         time.sleep(0.01)
 
 
+def test_who_hears_how_it_went_may_have_it_tried_again() -> None:
+    tried: list[int] = []
+
+    def dial(address: str) -> None:
+        tried.append(1)
+        if len(tried) < 4:
+            diallers.add(address)
+
+    diallers = Diallers(dial)
+    diallers.add("h")
+    eventually(lambda: len(tried) == 4, "it was tried again, and again")
+
+
 def test_one_that_does_not_answer_holds_up_nobody() -> None:
     deaf, heard = threading.Event(), list[str]()
 

@@ -13,7 +13,7 @@ import pytest
 import echoic
 from echoic import Hub
 from echoic.errors import DeliveryError, EncodeError, LimitExceededError, LocalError
-from echoic.hub import switchboard
+from echoic.hub import hello
 from echoic.hub.large_storage import LargeStorage, slices
 from echoic.values import ValueStore
 from tests.hub.eager_modulators import Every, MakeHub, listen
@@ -53,7 +53,7 @@ def is_settled(*hubs: Hub) -> bool:
 def elder(monkeypatch: pytest.MonkeyPatch, start_hub: StartHub) -> Hub:
     """A hub of the time when there were no large events: it does not name the feature."""
     with monkeypatch.context() as patched:
-        patched.setattr(switchboard, "LARGE_FEATURE", "something else")
+        patched.setattr(hello, "LARGE_FEATURE", "something else")
         return start_hub()
 
 

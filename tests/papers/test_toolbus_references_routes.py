@@ -220,7 +220,7 @@ def test_t14_behind_a_firewall_values_arrive_and_it_is_not_tried_twice(
         snd-eval(T, ping) . rec-value(T, pong) . printf("moved ") . snd-ack-event(S, go) . """
     for node in walled:
         refuse_connections(nodes, node)
-    house, one, other = (Room(prefix=inside(nodes, node)) for node in (1, 2, 3))
+    house, one, other = (Room({"TB_INSECURE": "1"}, inside(nodes, node)) for node in (1, 2, 3))
     try:
         house.make(
             "House",

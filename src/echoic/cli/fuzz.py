@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Annotated
@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from echoic.errors import LocalError
 from echoic.testing import ChannelFuzzer, FrameFuzzer, Fuzzer, FuzzReport
-from echoic.testing.parsers import PARSERS, choose, kept_corpus, kept_inputs, parser_named
+from echoic.testing.parsers import PARSERS, Parser, choose, kept_corpus, kept_inputs, parser_named
 from echoic.testing.parsers import keep as keep_inputs
+from echoic.testing.trials import Findings
 from echoic.testing.trials.coverage import fuzz_parsers as run_fuzzer
 
 __all__ = ["fuzz_channels", "fuzz_frames", "fuzz_parsers"]
@@ -74,6 +75,7 @@ def fuzz_parsers(
     seed: int | None = None,
     keep: Annotated[bool, Parameter(negative="")] = False,
     findings: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
     """Let a coverage-guided fuzzer look for input that a parser does not expect.
 
@@ -91,6 +93,7 @@ def fuzz_parsers(
         seed: Where to start; printed.
         keep: Keep the few inputs that reach the most with the tests, in a checkout of echoic.
         findings: A folder for everything the fuzzer leaves; otherwise it is removed.
+        as_json: Print the report as JSON.
     """
     rows = [parser_named(name) for name in parsers] or list(PARSERS)
     corpus = kept_corpus()
@@ -101,19 +104,32 @@ def fuzz_parsers(
         folder = findings or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         found = run_fuzzer(rows, seconds, start, folder, _tell_nobody)
-        for name, figure in found.figures.items():
-            print(f"{name.replace('_', ' ')}: {figure}")
-        if keep and corpus is not None:
-            for row in rows:
-                inputs = [*folder.glob(f"{row.name}/units/*"), *kept_inputs(row.name)]
-                chosen = choose(row.load(), [path.read_bytes() for path in inputs])
-                keep_inputs(corpus / row.name, chosen)
-                print(f"{row.name}: {len(chosen)} inputs of {len(inputs)} are kept")
-    print(f"seed {start}, {len(found.problems)} findings")
-    for problem in found.problems:
-        print(f"\n{problem}")
+        kept = {row.name: _keep(row, folder, corpus) for row in rows} if keep and corpus is not None else {}
+    if as_json:
+        report = {"seed": start, "figures": found.figures, "kept": kept, "problems": found.problems}
+        print(msgspec.json.encode(report).decode())
+    else:
+        _print_findings(found, start, kept)
     if found.problems:
         sys.exit(1)
+
+
+def _keep(row: Parser, folder: Path, corpus: Path) -> int:
+    """Keep the few inputs of a parser that reach the most; return how many."""
+    inputs = [*folder.glob(f"{row.name}/units/*"), *kept_inputs(row.name)]
+    chosen = choose(row.load(), [path.read_bytes() for path in inputs])
+    keep_inputs(corpus / row.name, chosen)
+    return len(chosen)
+
+
+def _print_findings(found: Findings, seed: int, kept: Mapping[str, int]) -> None:
+    for name, figure in found.figures.items():
+        print(f"{name.replace('_', ' ')}: {figure}")
+    for name, count in kept.items():
+        print(f"{name}: {count} inputs are kept")
+    print(f"seed {seed}, {len(found.problems)} findings")
+    for problem in found.problems:
+        print(f"\n{problem}")
 
 
 def _tell_nobody(_: int) -> None:

@@ -87,13 +87,13 @@ def settings_path() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "echoic.toml"
 
 
-def read_settings() -> Settings:
-    """Return what the file says; nothing if there is none.
+def read_settings(path: Path | None = None) -> Settings:
+    """Return what the file says, or another one of its kind; nothing if there is none.
 
     Raises:
         AddressError: It cannot be read, or says something else than expected.
     """
-    path = settings_path()
+    path = path or settings_path()
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Settings)
     except FileNotFoundError:

@@ -1,8 +1,9 @@
 """Diallers: a few threads that connect to other hubs, whoever and however many are wanted.
 
 A hub that is gone is dialled again and again for a while, and thousands may be gone at once: a thread for each would
-take what the machine has, just when it is needed. An address that waits already, or is being dialled, is not dialled
-twice; how that goes is told to all who want it. Threads end when there is nothing to dial.
+take what the machine has, just when it is needed. An address that waits already is not put there twice, and one that is
+being dialled is dialled again when that has ended, as whoever hears how it went may want. Threads end when there is
+nothing to dial.
 """
 
 import logging
@@ -26,13 +27,17 @@ class Diallers:
         self._threads_max = threads_max
         self._wanted: dict[str, None] = {}
         self._active: set[str] = set()
+        self._again: set[str] = set()
         self._changed = threading.Condition()
         self._threads = self._idle = 0
 
     def add(self, address: str) -> None:
         """Have an address dialled, unless that is about to happen anyway."""
         with self._changed:
-            if address in self._wanted or address in self._active:
+            if address in self._active:
+                self._again.add(address)
+                return
+            if address in self._wanted:
                 return
             self._wanted[address] = None
             if self._idle >= len(self._wanted) or self._threads >= self._threads_max:
@@ -61,6 +66,9 @@ class Diallers:
             finally:
                 with self._changed:
                     self._active.discard(address)
+                    if address in self._again:
+                        self._again.discard(address)
+                        self._wanted[address] = None
 
     def _next(self) -> str | None:
         """Return the address that waits longest; None when this thread is not needed any more."""

@@ -159,8 +159,7 @@ def _pipeline_seeds() -> Iterator[bytes]:
 
 
 def _feed_settings(data: bytes) -> None:
-    os.environ["XDG_CONFIG_HOME"] = str(_written(data).parent)
-    load_place("echoic.cli.settings:read_settings")()
+    load_place("echoic.cli.settings:read_settings")(_written(data))
 
 
 def _settings_seeds() -> Iterator[bytes]:
