@@ -426,7 +426,7 @@ def exchanging_of(options: dict[str, Any], objects: dict[str, Any]) -> Exchangin
         objects["exchange"] = Exchange(store=store, pool_bytes=pool_bytes)
     told = Whereabouts((), os.environ)
     threshold, listen = options.pop("threshold", told.threshold), options.pop("data_listen", told.data_listen)
-    return Exchanging(threshold, listen, objects.get("exchange"))
+    return Exchanging(threshold, listen, objects.get("exchange"), insecure=told.insecure)
 
 
 def encode_values(values: tuple[Value, ...]) -> list[Buffer]:
