@@ -180,8 +180,9 @@ class WorldGroup:
     def begin_progress(self, healthy: Container[str]) -> Callable[[], None]:
         """Let every member at a healthy address submit something; return what checks that it was ordered.
 
-        All of it, if all members are healthy. Otherwise what a majority has submitted: whoever leads may be cut off
-        from a member and reach all others, and then it leads on, and that member is not served.
+        All of it, if all members are healthy. Otherwise that of enough members to be, with those that are not, a
+        majority: whoever leads may be among the latter, cut off from a member and reaching all others; then it leads
+        on, and that member is not served.
         """
         before = len(self.book.events)
         members = {name: group for name, group in self._groups.items() if self.places[name] in healthy}
@@ -191,7 +192,8 @@ class WorldGroup:
         def check_progress() -> None:
             told = self._told(before)
             late = [name for name, one in wanted.items() if one not in told and self._groups.get(name) is members[name]]
-            few = len(members) < len(self.names) and 2 * (len(wanted) - len(late)) > len(self.names)
+            outside = len(self.names) - len(members)
+            few = outside > 0 and 2 * (len(wanted) - len(late) + outside) > len(self.names)
             check(not late or few, f"the group does not order what {late} have submitted: {self.describe()}")
 
         return check_progress
