@@ -15,9 +15,17 @@ def sized(request: pytest.FixtureRequest, name: str) -> int:
     return trial.release_size if request.config.getoption("--release") else trial.test_size
 
 
-def try_out(request: pytest.FixtureRequest, name: str) -> Findings:
-    """Run a trial that the package has, and fail if it finds anything."""
+def try_out(request: pytest.FixtureRequest, name: str, usual_seed: int | None = None) -> Findings:
+    """Run a trial that the package has, and fail if it finds anything.
+
+    Args:
+        request: Of the test.
+        name: The trial's.
+        usual_seed: Where a test run starts; anywhere if nothing is said, as with `--release`.
+    """
     given = request.config.getoption("--seed")
+    if given is None and not request.config.getoption("--release"):
+        given = usual_seed
     size, seed = sized(request, name), time.time_ns() % 2**32 if given is None else given
     findings = trial_named(name).load()(size, seed, lambda done: None)
     again = f"to see it again: echoic soak {name} --size {size} --seed {seed}, at commit {commit_name()}"
