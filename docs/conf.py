@@ -39,7 +39,7 @@ copyright = "Apache-2.0"  # noqa: A001  Sphinx's name
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md"]
+include_patterns = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/**/*.md"]
 exclude_patterns = [
     ".*",
     "build",
@@ -98,7 +98,7 @@ API = re.compile(r"^<!-- api: ([\w.]+)((?: \w+)*) -->$", re.MULTILINE)
 def contents() -> str:
     """Return the contents of the site: the tables of docs/README.md, one list of pages for each."""
     tables = SECTION.finditer(INDEX.read_text(encoding="utf-8"))
-    lists = [("Start", ["docs/README", "ARCHITECTURE", "CHANGELOG"])]
+    lists = [("Start", ["docs/README", "ARCHITECTURE", "CHANGELOG", "SECURITY"])]
     lists += [(table[1].capitalize(), [f"docs/{page}" for page in PAGE.findall(table[0])]) for table in tables]
     return "".join(toctree(pages, caption) for caption, pages in lists)
 
