@@ -21,7 +21,7 @@ from echoic.errors import LocalError
 from echoic.links import Identity
 from echoic.testing.trials.callers import CALL, HOST, raise_descriptor_limit
 from echoic.testing.trials.certificates import issue_identity
-from echoic.testing.trials.trial import Figure, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 from echoic.testing.trials.vital_signs import VitalSigns, signs_of
 from echoic.testing.trials.workers import Worker, wait_until, workers
 
@@ -132,7 +132,7 @@ def judge(visit: Visit) -> list[str]:
     if visit.idle_share > idle_max:
         problems.append(
             f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, "
-            f"limit is {idle_max:.0%}"
+            f"limit is {idle_max:.0%}{BY_THE_CLOCK}"
         )
     if not returned(visit.before, visit.after):
         problems.append(f"{kind} connections leave something behind: {visit.before} before, {visit.after} after")

@@ -33,7 +33,7 @@ from echoic.errors import EchoicError, ModulatorError, RefusedError
 from echoic.formats import Format, event
 from echoic.testing.trials.attacks import ATTACKS, MOMENTS, Hostile
 from echoic.testing.trials.honest import Honest
-from echoic.testing.trials.trial import Figure, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 from echoic.trust import SigningKey
 from echoic.wire import Batch
 
@@ -115,7 +115,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
         if starts > START_MS_MAX:
             starts = min(starts, start_ms())  # others may have had the machine
         if starts > START_MS_MAX:
-            problems.append(f"a cell starts in {starts:.1f} ms, limit is {START_MS_MAX:g}")
+            problems.append(f"a cell starts in {starts:.1f} ms, limit is {START_MS_MAX:g}{BY_THE_CLOCK}")
     figures: dict[str, Figure] = {
         "attempts": size,
         "variants": len(tried),

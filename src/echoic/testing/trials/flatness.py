@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from echoic.testing.trials.trial import BY_THE_CLOCK
 from echoic.testing.trials.vital_signs import MEGABYTE, VitalSigns
 
 __all__ = ["Life", "judge_life", "judge_round_trips", "percentile", "slope"]
@@ -96,6 +97,5 @@ def judge_round_trips(seconds: Sequence[float]) -> list[str]:
     first, last = calm_percentile(seconds[:third]), calm_percentile(seconds[-third:])
     if last <= SLOWER_MAX * max(first, QUICK_SECONDS):
         return []
-    return [
-        f"99 % of round trips take {last * 1000:.1f} ms in the last third, and took {first * 1000:.1f} in the first"
-    ]
+    taken = f"take {last * 1000:.1f} ms in the last third, and took {first * 1000:.1f} in the first"
+    return [f"99 % of round trips {taken}{BY_THE_CLOCK}"]

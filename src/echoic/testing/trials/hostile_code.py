@@ -48,7 +48,7 @@ from echoic.testing.trials.hostile_programs import (
     draw_programs,
     samples,
 )
-from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, PROBLEMS_MAX, Findings, Tell
 from echoic.trust.keys import SigningKey
 
 __all__ = ["run"]
@@ -160,7 +160,7 @@ class Verdicts:
             self.worst[fate] = max(self.worst[fate], seconds)
             if seconds > SECONDS_MAX:
                 self.problems.append(
-                    f"{what} was {fate} after {seconds * 1000:.0f} ms, limit is {SECONDS_MAX * 1000:.0f}"
+                    f"{what} was {fate} after {seconds * 1000:.0f} ms, limit is {SECONDS_MAX * 1000:.0f}{BY_THE_CLOCK}"
                 )
 
 
@@ -185,9 +185,11 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
         stage.close()
     kept, taken = _median(verdicts.kept, 1.0), _median(verdicts.taken, 0.0)
     if kept < RATE_MIN:
-        verdicts.problems.append(f"the other sink kept {kept:.1%} of its rate, {RATE_MIN:.0%} is the least")
+        verdicts.problems.append(
+            f"the other sink kept {kept:.1%} of its rate, {RATE_MIN:.0%} is the least{BY_THE_CLOCK}"
+        )
     if taken > 1 - RATE_MIN:
-        verdicts.problems.append(f"attacks took {taken:.1%} of the time, {1 - RATE_MIN:.0%} is the most")
+        verdicts.problems.append(f"attacks took {taken:.1%} of the time, {1 - RATE_MIN:.0%} is the most{BY_THE_CLOCK}")
     figures: dict[str, int | float | str] = {fate.replace(" ", "_"): count for fate, count in verdicts.fates.items()}
     figures |= {f"worst_{fate}_ms": round(1000 * seconds, 1) for fate, seconds in verdicts.worst.items()}
     figures |= {

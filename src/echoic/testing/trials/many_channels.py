@@ -19,7 +19,7 @@ from typing import Final
 from echoic.testing.bench.contest import Session, Setup
 from echoic.testing.bench.hubs import ECHOIC
 from echoic.testing.trials.rates import tried_twice
-from echoic.testing.trials.trial import Figure, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 
 __all__ = ["SLOWER_MAX", "judge", "run"]
 
@@ -68,4 +68,5 @@ def judge(way: str, channels: int, slower: float) -> list[str]:
     limit = SLOWER_MAX[way]
     if slower <= limit:
         return []
-    return [f"with {channels} channels a {way} takes {slower:.2f} times as long as with one, limit is {limit:g}"]
+    compared = f"{slower:.2f} times as long as with one"
+    return [f"with {channels} channels a {way} takes {compared}, limit is {limit:g}{BY_THE_CLOCK}"]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final
 
+from echoic.testing.trials.trial import BY_THE_CLOCK
+
 __all__ = ["RATE", "kept_share", "kept_up", "tried_twice"]
 
 
@@ -24,7 +26,7 @@ def kept_up(what: str, share: float, share_min: float) -> list[str]:
     """Return what is wrong, if too little of a rate is left."""
     if share >= share_min:
         return []
-    return [f"{what} keeps {share:.0%} {RATE}, expected {share_min:.0%} or more"]
+    return [f"{what} keeps {share:.0%} {RATE}, expected {share_min:.0%} or more{BY_THE_CLOCK}"]
 
 
 def tried_twice(measure: Callable[[], float], enough: Callable[[float], bool]) -> float:

@@ -22,7 +22,7 @@ from echoic.testing.trials.callers import Caller, identity_of
 from echoic.testing.trials.connections import returned
 from echoic.testing.trials.onslaught import ASSAIL
 from echoic.testing.trials.rates import kept_share, kept_up
-from echoic.testing.trials.trial import Figure, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 from echoic.testing.trials.vital_signs import MEGABYTE, VitalSigns, signs_of
 from echoic.testing.trials.workers import Conversation, Worker, wait_until, workers
 
@@ -166,6 +166,7 @@ def judge(siege: Siege) -> list[str]:
     if slowest > NEWCOMER_SECONDS_MAX:
         problems.append(
             f"a newcomer to a {kind} hub waited {slowest:.1f} s for an answer, limit is {NEWCOMER_SECONDS_MAX:g}"
+            f"{BY_THE_CLOCK}"
         )
     growth = siege.peak_bytes - siege.before.resident_bytes
     if growth > GROWTH_BYTES_MAX:

@@ -14,9 +14,11 @@ import msgspec
 
 from echoic.errors import LocalError
 
-__all__ = ["Figure", "Findings", "Run", "Tell", "Trial"]
+__all__ = ["BY_THE_CLOCK", "Figure", "Findings", "Run", "Tell", "Trial"]
 
 PROBLEMS_MAX: Final = 20
+BY_THE_CLOCK: Final = ", by the clock"
+"""Ends every problem that is one of time or rate, for which others who use the machine may be to blame."""
 
 Figure: TypeAlias = int | float | str
 Tell: TypeAlias = Callable[[int], None]
@@ -35,6 +37,11 @@ class Findings(msgspec.Struct, frozen=True):
     def clean(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
+
+    @property
+    def firm(self) -> tuple[str, ...]:
+        """What is wrong whatever else the machine does: all problems but those of time."""
+        return tuple(problem for problem in self.problems if not problem.endswith(BY_THE_CLOCK))
 
 
 Run: TypeAlias = Callable[[int, int, Tell], Findings]
