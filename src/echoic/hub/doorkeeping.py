@@ -5,14 +5,13 @@ and much is decided by that: who may take leave of a channel, whose word about a
 rights a hub must stand at a host of its certificate. Without, whoever has a certificate may do everything anyway.
 """
 
-import ipaddress
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from echoic.channels import Admission
 from echoic.errors import DeniedError
-from echoic.links import Connection, Identity, own_name, parse_address
+from echoic.links import Connection, Identity, own_name, parse_address, plain_host
 from echoic.rights import ANONYMOUS, Right, Rights
 from echoic.trust import load_rights
 from echoic.wire import Hello
@@ -59,8 +58,8 @@ def check_home(admission: Admission, connection: Connection, hello: Hello) -> No
     credentials = connection.credentials
     if admission.rights is None or credentials is None:
         return
-    host = _plain(parse_address(hello.address)[0])
-    if not any(_covers(_plain(known), host) for known in credentials.hosts):
+    host = plain_host(parse_address(hello.address)[0])
+    if not any(_covers(plain_host(known), host) for known in credentials.hosts):
         raise DeniedError(
             f"`{credentials.name}` says it stands at {host}, its certificate is for "
             f"{', '.join(sorted(credentials.hosts)) or 'no host'}"
@@ -79,14 +78,6 @@ def check_member(admission: Admission, connection: Connection, group: str) -> No
     for right in MEMBER_RIGHTS:
         if not admission.rights.decide(who, right, group):
             raise DeniedError(f"`{who or ANONYMOUS}` may not {right} group `{group[:64]}`")
-
-
-def _plain(host: str) -> str:
-    """Return the one spelling of a host's number or name."""
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        return host.lower()
 
 
 def _covers(known: str, host: str) -> bool:

@@ -1,6 +1,6 @@
 """Edge: touches sockets. Moves bytes between hubs: TCP, TLS, Unix sockets with shared memory, and within a process."""
 
-from echoic.links.address import format_address, is_loopback, parse_address, unix_path
+from echoic.links.address import format_address, is_loopback, parse_address, plain_host, unix_path
 from echoic.links.connection import QUIET_SECONDS, Connection
 from echoic.links.credentials import Credentials
 from echoic.links.dialling import dial
@@ -27,6 +27,7 @@ __all__ = [
     "is_loopback",
     "own_name",
     "parse_address",
+    "plain_host",
     "serving_context",
     "unix_path",
 ]

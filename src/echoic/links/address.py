@@ -20,7 +20,7 @@ from typing import Final
 
 from echoic.errors import AddressError
 
-__all__ = ["format_address", "has_unix_socket", "is_loopback", "parse_address", "unix_path"]
+__all__ = ["format_address", "has_unix_socket", "is_loopback", "parse_address", "plain_host", "unix_path"]
 
 PORT_MAX: Final = 65535
 PORT_DIGITS_MAX: Final = 5
@@ -45,6 +45,14 @@ def parse_address(text: str) -> tuple[str, int]:
 def format_address(host: str, port: int) -> str:
     """Return the text from which `parse_address` gives the same host and port."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def plain_host(host: str) -> str:
+    """Return the one spelling of a host's number or name; OpenSSL writes all the zeros of IPv6."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.lower()
 
 
 def is_loopback(host: str) -> bool:

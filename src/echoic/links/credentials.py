@@ -8,11 +8,11 @@ then the first name of a host is the name.
 Whoever has several names of ours in one certificate has none: it is not for us to choose.
 """
 
-import ipaddress
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from echoic.links.address import plain_host
 from echoic.trust import is_name
 from echoic.trust.names import URI_SCHEME
 
@@ -40,7 +40,7 @@ def credentials_of(certificate: Mapping[str, object]) -> Credentials:
     hosts = names.get("DNS", [])
     return Credentials(
         name_among(names.get("URI", []), hosts),
-        frozenset(hosts + [_plainly(number.strip()) for number in names.get("IP Address", [])]),
+        frozenset(hosts + [plain_host(number.strip()) for number in names.get("IP Address", [])]),
         float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
     )
 
@@ -50,11 +50,3 @@ def name_among(uris: Sequence[str], hosts: Sequence[str]) -> str:
     ours = [uri.removeprefix(URI_SCHEME) for uri in uris if uri.startswith(URI_SCHEME)]
     name = (ours if len(ours) == 1 else [""])[0] if ours else (*hosts, "")[0]
     return name if is_name(name) else ""
-
-
-def _plainly(number: str) -> str:
-    """Return the number of a host as addresses have it; OpenSSL writes all the zeros of IPv6."""
-    try:
-        return str(ipaddress.ip_address(number))
-    except ValueError:
-        return number

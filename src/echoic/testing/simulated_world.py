@@ -16,7 +16,6 @@ crash, stand still and return; power is lost; the wall clock leaps.
 """
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,6 +23,7 @@ import msgspec
 from echoic.errors import EchoicError
 from echoic.testing.ledger import check
 from echoic.testing.network import SECOND
+from echoic.testing.seed_loop import run_and_exit
 from echoic.testing.simulation import Mode
 from echoic.testing.surroundings import Surroundings
 from echoic.testing.world.bus import WorldBus
@@ -180,18 +180,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1, help="how many seeds")
     parser.add_argument("--mode", choices=("safety", "liveness"), default="safety")
     wish = parser.parse_args()
-    failed = 0
-    for seed in range(wish.seed, wish.seed + wish.count):
-        try:
-            report = run_world(seed, wish.mode)
-        except AssertionError as error:
-            failed += 1
-            sys.stdout.write(f"{error}\n")
-        else:
-            if wish.count == 1:
-                sys.stdout.write(f"{report}\n")
-    sys.stdout.write(f"{wish.count} worlds, {failed} failed\n")
-    sys.exit(1 if failed else 0)
+    run_and_exit(lambda seed: run_world(seed, wish.mode), wish.seed, wish.count, "worlds")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ A failure raises AssertionError with the seed and the last things that happened;
 """
 
 import argparse
-import sys
 from typing import Literal, TypeAlias, get_args
 
 from echoic.errors import EchoicError
 from echoic.testing.derived_fate import DerivedFate
 from echoic.testing.fate import Fate
+from echoic.testing.seed_loop import run_and_exit
 from echoic.testing.simulated_ends import SimulationReport
 from echoic.testing.simulated_recording import RecordingReport, run_recording
 from echoic.testing.turning_fate import TurningFate
@@ -106,18 +106,7 @@ def main() -> None:
         "source once and in order",
     )
     wish = parser.parse_args()
-    failed = 0
-    for seed in range(wish.seed, wish.seed + wish.count):
-        try:
-            report = _run(seed, wish)
-        except AssertionError as error:
-            failed += 1
-            sys.stdout.write(f"{error}\n")
-        else:
-            if wish.count == 1:
-                sys.stdout.write(f"{report}\n")
-    sys.stdout.write(f"{wish.count} runs, {failed} failed\n")
-    sys.exit(1 if failed else 0)
+    run_and_exit(lambda seed: _run(seed, wish), wish.seed, wish.count, "runs")
 
 
 if __name__ == "__main__":
