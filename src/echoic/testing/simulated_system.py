@@ -359,7 +359,7 @@ class SimulatedSystem:
         before = {pair: self._heard(*pair) for pair in pairs}
         for _ in range(20):
             for source in self.sources:
-                if source.living:
+                if source.living and self._has_begun(source):
                     self.submit(source, PROGRESS_EVENTS if self.derived.channels and not source.load else 1)
             self.run(PROGRESS_NS // 20)
         for source, subscription in pairs:
@@ -511,7 +511,7 @@ class SimulatedSystem:
             return
         if self.quiet or source.hub.frozen:
             pass
-        elif "source" in source.member.joined or source.number in self.ledger.submitted:
+        elif self._has_begun(source):
             waiting = any(made.source is source for made in self._waiting_calls)
             chance = self.random.random()
             if chance < CALL_SHARE and not waiting and not source.busy:
@@ -522,6 +522,10 @@ class SimulatedSystem:
                 self.submit(source, self.random.choice((1, 1, 2, 3)))
         self.finish_calls()
         self.run_soon(self.random.randrange(source.pause_ns // 2, source.pause_ns * 2), lambda: self._submit_on(source))
+
+    def _has_begun(self, source: Source) -> bool:
+        """Whether its program has it already: opening a source returns when the manager knows of it, and not before."""
+        return "source" in source.member.joined or source.number in self.ledger.submitted
 
     def _companions(self, source: Source) -> list[Source]:
         """Return the sources of a hub that have begun to submit."""
