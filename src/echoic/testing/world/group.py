@@ -139,6 +139,8 @@ class WorldGroup:
         self._around = around
         self._members = WorldMembers(self.names, self.places, around, self.book, pace)
         self._groups: dict[str, Group] = {}
+        self._last: dict[str, tuple[int, int]] = {}
+        """What a member has submitted last, in its present life."""
         self._packing = around.random.choice(PACKINGS)
         self._pause_ns = pace * around.random.randrange(*PAUSE_NS)
         for name in self.names:
@@ -149,6 +151,7 @@ class WorldGroup:
         """Let a member begin, with what its disk has."""
         if name not in self._groups:
             self._around.note(f"{name}: starts at {self.places[name]}")
+            self._last.pop(name, None)
             group = self._groups[name] = self._members.join(name, Transfer, packing=self._packing)
             group.subscribe(lambda event, stamp: self._handed_over(name, event, stamp))
 
@@ -180,17 +183,18 @@ class WorldGroup:
     def begin_progress(self, healthy: Container[str]) -> Callable[[], None]:
         """Let every member at a healthy address submit something; return what checks that it was ordered.
 
-        All of it, if all members are healthy. Otherwise that of enough members to be, with those that are not, a
-        majority: whoever leads may be among the latter, cut off from a member and reaching all others; then it leads
-        on, and that member is not served.
+        Who can submit no more, because nothing went on before all was healed, waits for what it has submitted last.
+        All of it must be ordered if all members are healthy. Otherwise that of enough members to be, with those that
+        are not, a majority: whoever leads may be among the latter, cut off from a member and reaching all others; then
+        it leads on, and that member is not served.
         """
-        before = len(self.book.events)
         members = {name: group for name, group in self._groups.items() if self.places[name] in healthy}
-        wanted = {name: self._submit(name) for name, group in members.items() if not group.would_wait()}
-        check(bool(wanted), f"nobody in the group can submit: {self.describe()}")
+        wanted = {
+            name: self._last[name] if group.would_wait() else self._submit(name) for name, group in members.items()
+        }
 
         def check_progress() -> None:
-            told = self._told(before)
+            told = {(event.member, event.number) for event in self.book.events if isinstance(event, Transfer)}
             late = [name for name, one in wanted.items() if one not in told and self._groups.get(name) is members[name]]
             outside = len(self.names) - len(members)
             few = outside > 0 and 2 * (len(wanted) - len(late) + outside) > len(self.names)
@@ -228,14 +232,12 @@ class WorldGroup:
         for group in groups.values():
             group.close()
 
-    def _told(self, start: int) -> set[tuple[int, int]]:
-        return {(event.member, event.number) for event in self.book.events[start:] if isinstance(event, Transfer)}
-
     def _submit(self, name: str) -> tuple[int, int]:
         self.submitted += 1
         transfer = Transfer(self.names.index(name), self.submitted)
         self._groups[name].submit(transfer)
-        return (transfer.member, transfer.number)
+        last = self._last[name] = (transfer.member, transfer.number)
+        return last
 
     def _submit_on(self, name: str) -> None:
         """Submit, wait, submit again."""
