@@ -2,7 +2,8 @@
 
 Faults come for half a minute of virtual time: connections cut with what is under way, one-way and two-way partitions
 shorter and longer than hubs wait for each other, crashes of any hub with and without return, farewells, sinks that
-hang, ends that come and go, processes that stand still. Then the network is healed.
+hang, ends that come and go, processes that stand still. Then the network is healed. Where hubs go by rights, somebody
+who has none tries all the while to get what is not his.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from random import Random
 from typing import Final, get_args
 
 from echoic.channels import CREDIT_BYTES, ChannelId, Message, Policy, Resolve, Resolved, Slow
+from echoic.testing.intruder import Intruder
 from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND
 from echoic.testing.simulated_hub import SimulatedHub
@@ -60,9 +62,15 @@ class Fate:
             self._publish()
         for _ in range(self.random.randint(1, 5)):
             self._subscribe()
+        if self.system.network.rights is not None:
+            Intruder(self.system.around, self.channels, self._places)
 
     def addresses(self) -> list[str]:
         """Return the addresses that can be parted from each other."""
+        return self._places()
+
+    def _places(self) -> list[str]:
+        """Return the addresses of hubs."""
         return sorted({hub.address for hub in self.system.hubs})
 
     def prepare(self) -> None:

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol, TypeAlias
 
+from echoic.rights import Rights
+
 __all__ = ["End", "Host", "Network", "VirtualClock"]
 
 Action: TypeAlias = Callable[[], None]
@@ -140,9 +142,11 @@ class End:
 class Network:
     """Addresses, who stands there, the connections between them, and what keeps them apart."""
 
-    def __init__(self, random: Random, clock: VirtualClock) -> None:
+    def __init__(self, random: Random, clock: VirtualClock, rights: Rights | None = None) -> None:
         self.random: Final = random
         self.clock: Final = clock
+        self.rights: Final = rights
+        """The rules by which all who stand here go; None: whoever is let in may do everything."""
         self.loss = 0.0
         """Which share of all packets is lost."""
         self.copies = 0.0

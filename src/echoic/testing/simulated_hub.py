@@ -3,6 +3,9 @@
 What the edge promises the concentrator, this promises too: a connection belongs to a neighbour from `meet` until it is
 lost or replaced; frames of a replaced connection are not handed over any more; each is taken in order; `tick` comes ten
 times a second. With `freezes` set it stops reading a connection as soon as its peer greets again, as the hub does.
+
+The host of an address is also the name of who stands there, as a certificate would tell it. It counts where there are
+rights.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +13,7 @@ from random import Random
 from typing import Final, Protocol
 
 from echoic.channels import (
+    Admission,
     Audited,
     Compile,
     Concentrator,
@@ -107,7 +111,14 @@ class SimulatedHub:
         policy: Policy | None = None,
         tick_ns: int = TICK_NS,
     ) -> None:
-        self.core: Final = Concentrator(id, address, id, policy=policy, untold_bytes_max=untold_bytes_max)
+        self.core: Final = Concentrator(
+            id,
+            address,
+            id,
+            policy=policy,
+            untold_bytes_max=untold_bytes_max,
+            admission=Admission(network.rights, _name_at(address)) if network.rights is not None else None,
+        )
         self.id: Final = id
         self.address = address
         self.alive = True
@@ -274,7 +285,8 @@ class SimulatedHub:
             return self._known(hub, dialled=bool(address))
 
         fresh = self._random.randrange(1, 2**63)
-        greeting = Greeting(hello, known, dialled=bool(address), fresh=fresh, address=address)
+        who = _name_at(end.peer.host.address) if self._network.rights is not None else ""
+        greeting = Greeting(hello, known, dialled=bool(address), fresh=fresh, address=address, who=who)
         connection = self._connections[end] = Connection(greeting, address)
         end.send(greeting.opening)
 
@@ -359,6 +371,10 @@ class SimulatedHub:
 
     def _note(self, text: str) -> None:
         self._events.note(f"{self.id}: {text}")
+
+
+def _name_at(address: str) -> str:
+    return address.partition(":")[0]
 
 
 def refuse(hub: "SimulatedHub", consult: Consult) -> None:

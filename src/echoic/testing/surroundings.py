@@ -5,6 +5,9 @@ seed gives one run of the whole. Whatever is noted goes into a hash, so that two
 last lines are kept for whoever has to find out what went wrong.
 
 There is also a wall clock, which leaps by up to an hour either way. Nothing may depend on it but what people read.
+
+In every other seed hubs go by rules (`RULES`): everybody has a name and the rights that he needs, and nobody more. What
+holds without rights must hold with them.
 """
 
 from collections import Counter, deque
@@ -12,6 +15,7 @@ from hashlib import blake2b
 from random import Random
 from typing import Final
 
+from echoic.rights import parse_rights
 from echoic.testing.network import SECOND, Network, VirtualClock
 
 __all__ = ["Surroundings"]
@@ -20,6 +24,12 @@ TRACE_LINES: Final = 80
 BEGINNING_NS: Final = 10**18
 LEAP_NS: Final = 3600 * SECOND
 LEAP_SHARE: Final = 0.01
+RULES: Final = """
+allow hub*      *          *
+allow manager   *          *
+allow source*   publish    *
+allow recorder  subscribe  *
+"""
 
 
 class Surroundings:
@@ -29,7 +39,7 @@ class Surroundings:
         self.seed: Final = seed
         self.random: Final = Random(seed)
         self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock)
+        self.network: Final = Network(self.random, self.clock, parse_rights(RULES) if seed % 2 else None)
         self.faults: Final[Counter[str]] = Counter()
         """What has gone wrong, and how often."""
         self._lines: deque[str] = deque(maxlen=TRACE_LINES)

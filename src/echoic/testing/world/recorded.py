@@ -44,7 +44,7 @@ class RecordedChannel:
         self._retention = retention
         self._disk = SimulatedDisk(system.random)
         self._places = 1
-        self._open("recorder1:7401")
+        self._open("recorder:7401")
 
     @property
     def hub(self) -> SimulatedHub:
@@ -150,5 +150,5 @@ class RecordedChannel:
         self._system.crash(hub)
         happen()
         self._places += random.random() < ELSEWHERE_SHARE
-        address = f"recorder{self._places}:7401"
+        address = f"recorder:{7400 + self._places}"
         self._around.clock.after(pause_ns or random.choice(PAUSES_NS), lambda: self._open(address))
