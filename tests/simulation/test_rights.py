@@ -22,8 +22,7 @@ def test_somebody_without_rights_tries_and_gets_nothing() -> None:
 def test_a_right_that_the_intruder_should_not_have_is_noticed(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "RULES", f"{RULES}\nallow intruder {right} *\n")
     with pytest.raises(AssertionError, match="intruder"):
-        for seed in GUARDED:
-            run_simulation(seed)
+        list(map(run_simulation, GUARDED))
 
 
 def test_a_right_that_the_recorder_lacks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
