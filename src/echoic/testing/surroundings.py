@@ -6,8 +6,8 @@ last lines are kept for whoever has to find out what went wrong.
 
 There is also a wall clock, which leaps by up to an hour either way. Nothing may depend on it but what people read.
 
-In every other seed hubs go by rules (`RULES`): everybody has a name and the rights that he needs, and nobody more. What
-holds without rights must hold with them.
+With half of all seeds, those with an odd number of ones, hubs go by rules (`RULES`): everybody has a name and the
+rights that he needs, and nobody more. What holds without rights must hold with them.
 """
 
 from collections import Counter, deque
@@ -39,7 +39,7 @@ class Surroundings:
         self.seed: Final = seed
         self.random: Final = Random(seed)
         self.clock: Final = VirtualClock()
-        self.network: Final = Network(self.random, self.clock, parse_rights(RULES) if seed % 2 else None)
+        self.network: Final = Network(self.random, self.clock, parse_rights(RULES) if seed.bit_count() % 2 else None)
         self.faults: Final[Counter[str]] = Counter()
         """What has gone wrong, and how often."""
         self._lines: deque[str] = deque(maxlen=TRACE_LINES)
