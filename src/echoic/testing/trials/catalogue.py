@@ -90,7 +90,7 @@ TRIALS: Final[tuple[Trial, ...]] = (
         passes_when="nothing but the declared errors",
         unit="seconds for each parser",
         test_size=1,
-        release_size=3600,
+        release_size=120,
         place="echoic.testing.trials.coverage:run",
     ),
     Trial(
