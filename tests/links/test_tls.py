@@ -199,6 +199,18 @@ def test_what_was_changed_on_its_way_is_an_error(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("into", [False, True])
+def test_nothing_is_heard_behind_a_farewell(connect: Connect, into: bool) -> None:
+    dialled, accepted = connect("tls")
+    assert isinstance(dialled, TlsConnection)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        dialled._ssl.unwrap()  # noqa: SLF001 - to say more in the same breath
+    dialled._socket.sendall(dialled._to_peer.read() + b"\x17\x03\x03\x00\x20" + bytes(32))  # noqa: SLF001
+    for _ in range(2):
+        assert accepted.readable(10_000)
+        assert (accepted.receive_into(memoryview(bytearray(9))) if into else accepted.receive()) in (0, b"")
+
+
+@pytest.mark.parametrize("into", [False, True])
 def test_what_came_before_something_changed_is_good_and_the_error_comes_next(connect: Connect, into: bool) -> None:
     dialled, accepted = connect("tls")
     assert isinstance(dialled, TlsConnection)

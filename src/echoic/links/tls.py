@@ -143,14 +143,17 @@ class TlsConnection(SocketConnection):
         """
         if not self._fetch():
             return None
-        records: list[bytes] = []
+        records, read, ciphertext = list[bytes](), self._ssl.read, self._from_peer
         missing = NEXT_BYTES if self._large else GIVE_BYTES_MAX
         self._large = False
         with self._tls:
             try:
                 while self._held and missing > 0:
-                    records.append(self._ssl.read(RECORD_BYTES))
-                    missing -= self._note(len(records[-1]))
+                    record = read(RECORD_BYTES)
+                    records.append(record)
+                    missing -= len(record)
+                    if not record or not ciphertext.pending:
+                        self._note(len(record))
             except ssl.SSLError as error:
                 self._stop(error, begun=bool(records))
             answering = self._to_peer.pending > 0
@@ -166,12 +169,15 @@ class TlsConnection(SocketConnection):
         """
         if not self._fetch():
             return None
-        count, size = 0, len(buffer)
+        count, size, read, ciphertext = 0, len(buffer), self._read_into, self._from_peer
         self._large = True
         with self._tls:
             try:
                 while self._held and count < size:
-                    count += self._note(self._read_into(size, buffer[count:]))
+                    record_bytes = read(size, buffer[count:])
+                    count += record_bytes
+                    if not record_bytes or not ciphertext.pending:
+                        self._note(record_bytes)
             except ssl.SSLError as error:
                 self._stop(error, begun=count > 0)
             answering = self._to_peer.pending > 0
@@ -268,11 +274,10 @@ class TlsConnection(SocketConnection):
         else:
             self._from_peer.write_eof()
 
-    def _note(self, count: int) -> int:
-        """Return how many bytes were decrypted, none at the end; see whether there are more."""
+    def _note(self, count: int) -> None:
+        """See whether more can be decrypted, after so many bytes behind which no ciphertext waits; 0 are the end."""
         self._ended = not count
-        self._held = count > 0 and self._holds_more()
-        return count
+        self._held = count > 0 and self._ssl.pending() > 0
 
     def _holds_more(self) -> bool:
         """Return whether there may be something to decrypt; asking OpenSSL in vain costs an exception."""
