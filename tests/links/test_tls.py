@@ -198,6 +198,44 @@ def test_what_was_changed_on_its_way_is_an_error(connect: Connect) -> None:
         accepted.receive()
 
 
+@pytest.mark.parametrize("into", [False, True])
+def test_nothing_is_heard_behind_a_farewell(connect: Connect, into: bool) -> None:
+    dialled, accepted = connect("tls")
+    assert isinstance(dialled, TlsConnection)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        dialled._ssl.unwrap()  # noqa: SLF001 - to say more in the same breath
+    dialled._socket.sendall(dialled._to_peer.read() + b"\x17\x03\x03\x00\x20" + bytes(32))  # noqa: SLF001
+    for _ in range(2):
+        assert accepted.readable(10_000)
+        assert (accepted.receive_into(memoryview(bytearray(9))) if into else accepted.receive()) in (0, b"")
+
+
+@pytest.mark.parametrize("into", [False, True])
+def test_what_came_before_something_changed_is_good_and_the_error_comes_next(connect: Connect, into: bool) -> None:
+    dialled, accepted = connect("tls")
+    assert isinstance(dialled, TlsConnection)
+    good = bytes(range(256)) * 256
+    dialled._ssl.write(good)  # noqa: SLF001 - so that both arrive together
+    changed = bytearray(dialled._to_peer.read())  # noqa: SLF001
+    changed[-1] ^= 1
+    dialled._socket.sendall(changed)  # noqa: SLF001
+    whole = good[: 3 * 16_384]
+    received = bytearray(len(good))
+    at = 0
+    while at < len(whole):
+        if into:
+            at += accepted.receive_into(memoryview(received)[at:]) or 0
+        else:
+            data = accepted.receive() or b""
+            received[at : at + len(data)] = data
+            at += len(data)
+    assert received[:at] == whole
+    for _ in range(2):
+        assert accepted.readable(1000)
+        with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+            accepted.receive()
+
+
 def test_files_that_cannot_be_used_are_reported(identity: Identity, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("this is not a certificate")

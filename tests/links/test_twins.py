@@ -74,6 +74,46 @@ def test_bytes_of_any_size_arrive(pair: Pair, size: int) -> None:
     sender.join()
 
 
+def begin(pair: Pair) -> None:
+    """Have a connection used, as greetings do: what links tell each other of themselves comes first."""
+    send_all(pair[0], [b"greeting"])
+    assert receive_all(pair[1], 8) == b"greeting"
+
+
+def test_bytes_arrive_where_they_belong(pair: Pair) -> None:
+    if not pair[1].direct:
+        pytest.skip("what arrives is handed over as it was sent")
+    begin(pair)
+    chance = random.Random(SEED + 3)
+    sent = chance.randbytes(5_000_000)
+    sender = start(send_in_cuts, pair[0], [sent], chance)
+    received, at = memoryview(bytearray(len(sent))), 0
+    while at < len(sent):
+        if chance.random() < 0.3:
+            data = pair[1].receive() or b""
+            received[at : at + len(data)] = data
+            at += len(data)
+        else:
+            at += pair[1].receive_into(received[at : at + int(2 ** chance.uniform(0, 20))]) or 0
+    sender.join()
+    assert pair[1].receive_into(memoryview(bytearray(1))) == 0
+    assert received == sent
+
+
+def test_what_did_not_fit_is_there_without_waiting(pair: Pair) -> None:
+    if not pair[1].direct:
+        pytest.skip("what arrives is handed over as it was sent")
+    begin(pair)
+    pair[0].send([b"the first, and the rest"])
+    assert pair[1].readable(10_000)
+    room = memoryview(bytearray(9))
+    assert pair[1].receive_into(room) == 9
+    assert pair[1].readable(0)
+    assert bytes(room) + (pair[1].receive() or b"") == b"the first, and the rest"
+    assert not pair[1].readable(0)
+    assert not pair[1].holds
+
+
 def test_nothing_at_all_can_be_sent(pair: Pair) -> None:
     assert pair[0].send([]) == 0
     assert pair[0].send([b""]) == 0

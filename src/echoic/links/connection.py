@@ -74,6 +74,10 @@ class Connection(Protocol):
             OSError: The connection is broken or closed.
         """
 
+    @property
+    def holds(self) -> bool:
+        """Whether `receive` would return at once, whatever the file descriptor says: what came was read from it."""
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""
 

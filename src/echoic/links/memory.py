@@ -167,6 +167,11 @@ class MemoryConnection:
         """
         raise io.UnsupportedOperation(f"nothing is received into {len(buffer)} bytes here")
 
+    @property
+    def holds(self) -> bool:
+        """Whether `receive` would return at once: the file descriptor knows nothing of that."""
+        return self.readable(0)
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""
         return self._incoming.wait_readable(milliseconds / 1000)

@@ -148,6 +148,11 @@ class SocketConnection:
             if self._closed:
                 self._release()
 
+    @property
+    def holds(self) -> bool:
+        """Whether something was read from the socket and not returned yet: never."""
+        return False
+
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time `receive` would return at once."""
         return poll(self._socket.fileno(), select.POLLIN, milliseconds)

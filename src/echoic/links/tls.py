@@ -33,7 +33,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from echoic.errors import UnreachableError
 from echoic.links.credentials import credentials_of
@@ -42,9 +42,12 @@ from echoic.wire import Buffer
 
 __all__ = ["TlsConnection"]
 
-TAKE_BYTES_MAX: Final = 64 * 1024
+TAKE_BYTES_MAX: Final = 256 * 1024
+JOIN_BYTES_MAX: Final = 64 * 1024
+GIVE_BYTES_MAX: Final = 112 * 1024  # above 128 KB the C library may map memory for each call
 SEND_BYTES_MAX: Final = 1024 * 1024
 RECORD_BYTES: Final = 16 * 1024
+NEXT_BYTES: Final = 2 * RECORD_BYTES  # enough of a frame for the rest of it to be received where it belongs
 HANDSHAKE_BYTES_MAX: Final = 64 * 1024  # with a chain of certificates it has 6 KB
 WELCOME: Final = b"\1"
 UNSENT_MILLISECONDS_MAX: Final = 1000
@@ -76,10 +79,14 @@ class TlsConnection(SocketConnection):
         self._dialler = host is not None
         self._from_peer, self._to_peer = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._from_peer, self._to_peer, not self._dialler, host)
+        # With a buffer it returns a number, of which the annotations of the standard library know nothing.
+        self._read_into = cast("Callable[[int, memoryview], int]", self._ssl.read)
         self._tls = threading.Lock()
         self._outgoing = threading.Lock()
-        self._unsent = b""
-        self._early: bytes | None = None  # what came together with the end of the handshake
+        self._unsent: Buffer = b""
+        self._held = False  # whether there may be something to decrypt without asking the socket
+        self._large = False  # whether a large frame was received last: the next one is large too, perhaps
+        self._error: ssl.SSLError | None = None
         self._ended = self._finishing = False
         self._handshake_bytes = 0
 
@@ -99,7 +106,7 @@ class TlsConnection(SocketConnection):
             with self._tls:
                 shown = self._ssl.getpeercert()
                 self.credentials = credentials_of(shown) if shown else None
-                self._early = self._decrypt() or None
+                self._held = self._holds_more()  # it came together with the end of the handshake
         except TimeoutError as error:
             raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error
         except OSError as error:
@@ -117,21 +124,16 @@ class TlsConnection(SocketConnection):
             return 0
         buffer_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
         take_bytes = min(TAKE_BYTES_MAX, max(RECORD_BYTES, buffer_bytes // 6))
-        taken, records = 0, _records(pieces)
-        while taken < SEND_BYTES_MAX:
-            encrypted = self._encrypt(records, take_bytes)
-            taken += encrypted
-            if encrypted < take_bytes:  # there are no more
-                self._flush()
+        taken = 0
+        for portion in _portions(pieces, take_bytes - take_bytes % RECORD_BYTES):
+            if taken and (taken >= SEND_BYTES_MAX or not super().writable(0)):
                 break
-            if not self._flush() or not super().writable(0):
+            with self._tls:
+                self._ssl.write(portion)
+            taken += len(portion)
+            if not self._flush():
                 break
         return taken
-
-    @property
-    def direct(self) -> bool:
-        """Whether `receive_into` can be used: what the socket receives has yet to be decrypted."""
-        return False
 
     def receive(self) -> bytes | None:
         """Return the next bytes, b"" at the end of the stream, None when nothing came for `QUIET_SECONDS`.
@@ -139,28 +141,59 @@ class TlsConnection(SocketConnection):
         Raises:
             OSError: The connection is broken or closed, or ended without the peer saying so.
         """
-        if self._early is not None:
-            early, self._early = self._early, None
-            return early
-        if self._unsent:
-            self._flush()
-        if self._ended:
-            return b""
-        ciphertext = super().receive()
-        if ciphertext is None:
+        if not self._fetch():
             return None
+        records, read, ciphertext = list[bytes](), self._ssl.read, self._from_peer
+        missing = NEXT_BYTES if self._large else GIVE_BYTES_MAX
+        self._large = False
         with self._tls:
-            self._feed(ciphertext)
-            data = self._decrypt()
+            try:
+                while self._held and missing > 0:
+                    record = read(RECORD_BYTES)
+                    records.append(record)
+                    missing -= len(record)
+                    if not record or not ciphertext.pending:
+                        self._note(len(record))
+            except ssl.SSLError as error:
+                self._stop(error, begun=bool(records))
             answering = self._to_peer.pending > 0
         if answering:
             self._flush()
-        return data
+        return b"".join(records) if records or self._ended else None
+
+    def receive_into(self, buffer: memoryview) -> int | None:
+        """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None as `receive` does.
+
+        Raises:
+            OSError: The connection is broken or closed, or ended without the peer saying so.
+        """
+        if not self._fetch():
+            return None
+        count, size, read, ciphertext = 0, len(buffer), self._read_into, self._from_peer
+        self._large = True
+        with self._tls:
+            try:
+                while self._held and count < size:
+                    record_bytes = read(size, buffer[count:])
+                    count += record_bytes
+                    if not record_bytes or not ciphertext.pending:
+                        self._note(record_bytes)
+            except ssl.SSLError as error:
+                self._stop(error, begun=count > 0)
+            answering = self._to_peer.pending > 0
+        if answering:
+            self._flush()
+        return count if count or self._ended else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether `receive` would return at once, whatever the socket says."""
+        return self._held or self._ended or self._error is not None
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
         waited = min(milliseconds, UNSENT_MILLISECONDS_MAX)  # should ciphertext be left, `receive` sees to it
-        return self._early is not None or self._ended or super().readable(waited)
+        return self.holds or super().readable(waited)
 
     def writable(self, milliseconds: int) -> bool:
         """Return whether within a time `send` would take something, or fail."""
@@ -215,17 +248,24 @@ class TlsConnection(SocketConnection):
         """Return whether the socket reports room and nothing is left from before."""
         return (not self._unsent or self._flush()) and super().writable(0)
 
-    def _encrypt(self, records: Iterator[Buffer], take_bytes: int) -> int:
-        """Turn the next records into ciphertext, and return how many bytes they had; 0 if there are no more."""
-        taken = 0
-        with self._tls:
-            while taken < take_bytes:
-                record = next(records, None)
-                if record is None:
-                    break
-                self._ssl.write(record)
-                taken += len(record)
-        return taken
+    def _fetch(self) -> bool:
+        """Have something to decrypt, from the socket if need be, or an end; return False when nothing came.
+
+        Raises:
+            OSError: The connection is broken or closed, or what came last cannot be decrypted.
+        """
+        if self._unsent:
+            self._flush()
+        if self._error is not None:
+            raise self._error
+        if not self._held and not self._ended:
+            ciphertext = super().receive()
+            if ciphertext is None:
+                return False
+            with self._tls:
+                self._feed(ciphertext)
+            self._held = True
+        return True
 
     def _feed(self, ciphertext: bytes) -> None:
         """Give the SSL object what came from the socket."""
@@ -234,26 +274,28 @@ class TlsConnection(SocketConnection):
         else:
             self._from_peer.write_eof()
 
-    def _decrypt(self) -> bytes | None:
-        """Return all data there is, b"" at the end, None when there is none."""
-        records: list[bytes] = []
-        try:
-            while not self._ended and self._holds_more():
-                record = self._ssl.read(RECORD_BYTES)
-                self._ended = not record
-                records.append(record)
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLZeroReturnError:
-            self._ended = True
-        except ssl.SSLError:
-            if not records:
-                raise
-        return b"".join(records) if records or self._ended else None
+    def _note(self, count: int) -> None:
+        """See whether more can be decrypted, after so many bytes behind which no ciphertext waits; 0 are the end."""
+        self._ended = not count
+        self._held = count > 0 and self._ssl.pending() > 0
 
     def _holds_more(self) -> bool:
         """Return whether there may be something to decrypt; asking OpenSSL in vain costs an exception."""
-        return bool(self._from_peer.pending or self._ssl.pending() or self._from_peer.eof)
+        return self._from_peer.pending > 0 or self._ssl.pending() > 0
+
+    def _stop(self, error: ssl.SSLError, *, begun: bool) -> None:
+        """Note why nothing more can be decrypted; what came before it is good, and an error waits for the next call.
+
+        Raises:
+            SSLError: Nothing came before it.
+        """
+        self._held = False
+        if isinstance(error, ssl.SSLZeroReturnError):
+            self._ended = True
+        elif not isinstance(error, ssl.SSLWantReadError):
+            self._error = error
+            if not begun:
+                raise error
 
     def _flush(self) -> bool:
         """Write ciphertext to the socket as far as it goes and return whether nothing is left.
@@ -268,32 +310,35 @@ class TlsConnection(SocketConnection):
                         break
                     with self._tls:
                         self._unsent = self._to_peer.read()
-                self._unsent = self._unsent[super().send([self._unsent]) :]
-                if self._unsent:
+                sent = super().send([self._unsent])
+                if sent < len(self._unsent):
+                    self._unsent = memoryview(self._unsent)[sent:]
                     return False
+                self._unsent = b""
             if self._finishing:
                 super().finish()
             return True
 
 
-def _records(pieces: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of all pieces, as many as a record takes at a time; what is large is not copied for it."""
-    gathered: list[memoryview] = []
-    missing = RECORD_BYTES
+def _portions(pieces: Sequence[Buffer], bytes_max: int) -> Iterator[Buffer]:
+    """Yield the bytes of all pieces, at most so many at a time: small pieces are joined, large ones are not copied."""
+    join_bytes_max = min(JOIN_BYTES_MAX, bytes_max)
+    small: list[memoryview] = []
+    small_bytes = 0
     for piece in pieces:
         view = memoryview(piece).cast("B")
-        while view:
-            part, view = view[:missing], view[missing:]
-            if len(part) == RECORD_BYTES:
-                yield part
-                continue
-            gathered.append(part)
-            missing -= len(part)
-            if not missing:
-                yield b"".join(gathered)
-                gathered, missing = [], RECORD_BYTES
-    if gathered:
-        yield gathered[0] if len(gathered) == 1 else b"".join(gathered)
+        size = len(view)
+        if small and (size >= RECORD_BYTES or small_bytes + size > join_bytes_max):
+            yield b"".join(small)
+            small, small_bytes = [], 0
+        if size >= RECORD_BYTES:
+            for at in range(0, size, bytes_max):
+                yield view[at : at + bytes_max]
+        elif size:
+            small.append(view)
+            small_bytes += size
+    if small:
+        yield small[0] if len(small) == 1 else b"".join(small)
 
 
 def _reason_of(error: OSError) -> str:

@@ -20,7 +20,7 @@ from echoic.testing.bench import (
 )
 from echoic.testing.bench.hubs import ECHOIC_IN_TURN, ECHOIC_TCP, ECHOIC_TLS
 from echoic.testing.bench.processes import children
-from echoic.testing.bench.raw import RAW_TCP_PACKED, RAW_UNIX, RAW_UNIX_PACKED
+from echoic.testing.bench.raw import RAW_TCP, RAW_TCP_PACKED, RAW_TLS, RAW_UNIX, RAW_UNIX_PACKED
 
 pytestmark = pytest.mark.system
 
@@ -46,11 +46,19 @@ def test_every_question_has_echoic_and_a_physical_limit() -> None:
 def test_with_tls_the_same_events_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls, "LARGE_SIZES", ("1 MB",))
     report = tls.measure(EFFORT, [ECHOIC_TCP, ECHOIC_TLS])
-    assert [table.cases for table in report.tables] == [["echoic tcp", "echoic tls"]] * 3
+    assert [table.cases for table in report.tables[:4]] == [["echoic tcp", "echoic tls"]] * 4
     assert [str(claim).partition(" >=")[0] for claim in report.claims] == [
-        "claim: events of 1 MB over TLS",
-        "claim: events of 100 B over TLS",
+        f"claim: events of 1 MB over TLS, {tls.LARGE_TITLE}",
+        f"claim: events of 100 B over TLS, {tls.BATCHES_TITLE}",
+        f"claim: events of 100 B over TLS, {tls.EVENTS_TITLE}",
     ]
+    assert "OpenSSL" in report.remarks[0]
+
+
+def test_raw_sockets_speak_tls_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls, "LARGE_SIZES", ("1 MB",))
+    report = tls.measure(EFFORT, [RAW_TCP, RAW_TLS])
+    assert [table.cases for table in report.tables[:4]] == [["raw tcp", "raw tls"]] * 4
 
 
 def test_each_of_several_sinks_may_have_a_channel_of_its_own_and_be_called_in_turn() -> None:

@@ -196,7 +196,7 @@ class EmbeddedEngine:
                 log.warning("%s broke a rule and is hung up: %s", introduction.name, error)
                 connection.close()
                 return
-            if self._receive(incoming, heard, now_ns):
+            if self._receive(incoming, heard, now_ns) and (not connection.holds or self._listen(incoming, now_ns)):
                 self._replace(incoming)
                 self._incoming[connection.fileno()] = incoming
             else:
@@ -254,10 +254,18 @@ class EmbeddedEngine:
             if incoming is None:
                 self._notice(descriptor)
                 continue
-            messages = incoming.hear()
-            if messages is None or not self._receive(incoming, messages, now_ns):
+            if not self._listen(incoming, now_ns):
                 incoming.connection.close()
                 del self._incoming[descriptor]
+
+    def _listen(self, incoming: Incoming, now_ns: int) -> bool:
+        """Give the core what a member says, and what its connection holds beside; False if it is to be hung up."""
+        while True:
+            messages = incoming.hear()
+            if messages is None or not self._receive(incoming, messages, now_ns):
+                return False
+            if not incoming.connection.holds:
+                return True
 
     def _notice(self, descriptor: int) -> None:
         """See to a connection that this member has made: it has room again, or has ended."""

@@ -9,6 +9,8 @@ per system call can be faster; packing and shared memory can.
     batches      source: one `sendall` per batch                 sink: counts bytes; no callback per event
     pipeline     each stage sends on what one `recv_into` gave it
     channels     eight bytes more per event, which pick the callback from a list
+
+With TLS they are Python's own secret sockets in place of plain ones, with the certificates that hubs have.
 """
 
 import os
@@ -21,14 +23,17 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
+from echoic.links import Identity
 from echoic.testing.bench.contest import Contender, Session, Setup, time_call
 from echoic.testing.bench.control import Argument, Control
 from echoic.testing.bench.events import PAYLOADS, touch
 from echoic.testing.bench.peers import join, start_chain, start_peers, time_counted
+from echoic.trust.authority import Authority
 
-__all__ = ["RAW_TCP", "RAW_TCP_IN_TURN", "RAW_TCP_PACKED", "RAW_UNIX", "RAW_UNIX_PACKED"]
+__all__ = ["RAW_TCP", "RAW_TCP_IN_TURN", "RAW_TCP_PACKED", "RAW_TLS", "RAW_UNIX", "RAW_UNIX_PACKED"]
 
 SINK = f"{__name__}:sink"
+IDENTITY = "bench"
 ACK = bytes(8)
 BUFFER_BYTES = 1 << 18
 PACKED = 64
@@ -38,16 +43,21 @@ Handler = Callable[[memoryview], object]
 
 
 @contextmanager
-def _open(setup: Setup, *, unix: bool, packed: int = 1, in_turn: bool = False) -> Iterator[Session]:
+def _open(
+    setup: Setup, *, unix: bool, packed: int = 1, in_turn: bool = False, secret: bool = False
+) -> Iterator[Session]:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="echoic-")) if unix else ""
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="echoic-")) if secret else ""
+        if home:
+            Authority.create(Path(home) / "authority").issue(IDENTITY)
         if setup.stages > 1:
-            last, address = stack.enter_context(start_chain(SINK, setup, {"folder": folder}))
+            last, address = stack.enter_context(start_chain(SINK, setup, {"folder": folder, "home": home}))
             peers, addresses = [last], [address]
         else:
-            peers = stack.enter_context(start_peers(SINK, setup, [{"folder": folder}] * setup.sinks))
+            peers = stack.enter_context(start_peers(SINK, setup, [{"folder": folder, "home": home}] * setup.sinks))
             addresses = [peer.address() for peer in peers]
-        sockets = [stack.enter_context(_connect(str(address["at"]))) for address in addresses]
+        sockets = [stack.enter_context(_dialled(str(address["at"]), home)) for address in addresses]
         if setup.synchronous:
             call = partial(_call_in_turn if in_turn else _call, sockets, _message(setup))
             join(peers, lambda _: call())
@@ -72,6 +82,9 @@ RAW_TCP_IN_TURN = Contender(
     "raw tcp, one after the other", partial(_open, unix=False, in_turn=True), lambda setup: setup.synchronous
 )
 RAW_TCP_PACKED = Contender(f"raw tcp, packed by {PACKED}", partial(_open, unix=False, packed=PACKED), _gathered)
+RAW_TLS = Contender(
+    "raw tls", partial(_open, unix=False, secret=True), lambda setup: setup.channels == setup.stages == 1
+)
 RAW_UNIX = Contender("raw unix", partial(_open, unix=True), _one_at_a_time)
 RAW_UNIX_PACKED = Contender(f"raw unix, packed by {PACKED}", partial(_open, unix=True, packed=PACKED), _gathered)
 
@@ -142,8 +155,8 @@ def sink(control: Control, setup: Setup, argument: Argument) -> None:
     with _listen(str(argument["folder"])) as listener:
         following = _connect(str(argument["next_at"])) if "next_at" in argument else None
         control.ready(at=_address(listener))
-        connection = _tuned(listener.accept()[0])
-    with connection:
+        accepted = _tuned(listener.accept()[0])
+    with _accepted(accepted, str(argument["home"])) as connection:
         size_bytes = len(_message(setup))
         if setup.synchronous:
             _answer(connection, size_bytes, control.tally.event)
@@ -241,6 +254,21 @@ def _connect(address: str) -> socket.socket:
         return made
     host, _, port = address.rpartition(":")
     return _tuned(socket.create_connection((host, int(port))))
+
+
+def _dialled(address: str, home: str) -> socket.socket:
+    """Return a socket to an address, a secret one if there is a folder of certificates."""
+    made = _connect(address)
+    if not home:
+        return made
+    return Identity.named(IDENTITY, Path(home)).dialling_context().wrap_socket(made, server_hostname="localhost")
+
+
+def _accepted(connection: socket.socket, home: str) -> socket.socket:
+    """Return the same for a socket that was accepted."""
+    if not home:
+        return connection
+    return Identity.named(IDENTITY, Path(home)).listening_context().wrap_socket(connection, server_side=True)
 
 
 def _tuned(connection: socket.socket) -> socket.socket:
