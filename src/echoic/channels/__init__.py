@@ -87,6 +87,7 @@ from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.registering import register
 from echoic.channels.renewal import renew
 from echoic.channels.requests import ignore
+from echoic.channels.resting import idle_looks, look_again
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
 from echoic.channels.session import Session, SessionStatistics
@@ -205,8 +206,10 @@ __all__ = [
     "derive",
     "forget_source",
     "hub_id",
+    "idle_looks",
     "ignore",
     "keep_large",
+    "look_again",
     "nearest",
     "note_room",
     "recorder_name",

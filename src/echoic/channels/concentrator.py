@@ -125,7 +125,7 @@ class Concentrator:
         self.storage: Final[Storage] = storage or HeapStorage()
         self._untold_bytes_max = untold_bytes_max
         self._subscriptions = itertools.count(1)
-        self._retry_ns = 0
+        self.retry_ns = 0
         self.now_ns = 0
 
     def open(self, id: ChannelId, format: Format | None) -> Member:
@@ -430,8 +430,8 @@ class Concentrator:
         self.sharing.tick(now_ns)
         crowd(self)
         review(self, now_ns)
-        if now_ns >= self._retry_ns:
-            self._retry_ns = now_ns + RETRY_NS
+        if now_ns >= self.retry_ns:
+            self.retry_ns = now_ns + RETRY_NS
             for member in list(self.members.values()):  # to join may install what is derived, which opens channels
                 for role in member.lacking():
                     if not member.asking.get(role):  # whoever goes over must not be overtaken by a plain wish

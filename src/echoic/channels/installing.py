@@ -437,6 +437,9 @@ def review(core: "Concentrator", now_ns: int) -> None:
     if 0 <= now_ns - core.reviewed_ns < REVIEW_NS:
         return
     core.reviewed_ns = now_ns
+    if not core.derivations and not core.crowded:
+        core.load = 0.0
+        return
     for key, derivation in list(core.derivations.items()):
         if key in core.derivations and isinstance(derivation, Modulation) and _is_over(core, derivation):
             remove(core, key)

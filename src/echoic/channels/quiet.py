@@ -73,6 +73,11 @@ class Quiet:
         """Act when it is late."""
         self._late.append((until_ns, act))
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is held, and nobody waits for it to be late."""
+        return not self._held and not self._late
+
     def expire(self, now_ns: int) -> None:
         """Let go on what was held for too long: whoever wanted that has not come."""
         if self._held:

@@ -57,6 +57,8 @@ class Requests:
                 for number, (deadline_ns, hub, answer) in self._asked.items()
             }
         self._looked_ns = now_ns
+        if not self._asked:
+            return
         for number, (deadline_ns, _, answer) in list(self._asked.items()):
             if now_ns >= deadline_ns and self._asked.pop(number, None) is not None:
                 answer(Refused("UnreachableError", f"there was no answer within {REQUEST_NS // 10**9} s"))

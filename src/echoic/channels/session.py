@@ -138,6 +138,11 @@ class Session:
         return self.received
 
     @property
+    def calm(self) -> bool:
+        """Whether there is nothing to tell the peer, and the peer need not hurry."""
+        return not self._received_since and self.untold_bytes <= OVERRUN * self.untold_bytes_max
+
+    @property
     def untold_arrivals(self) -> bool:
         """Whether anything arrived since the peer was last told."""
         return self._received_since > 0

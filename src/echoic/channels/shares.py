@@ -138,5 +138,7 @@ def crowd(core: "Concentrator") -> None:
     for neighbour in core.neighbours.values():
         if neighbour.who:
             waiting[neighbour.who] = waiting.get(neighbour.who, 0) + neighbour.session.untold_bytes
+    limit = core.policy.peer_waiting_bytes_max
+    crowded = [who for who, size in waiting.items() if size > limit] if waiting else ()
     for neighbour in core.neighbours.values():
-        neighbour.crowded = waiting.get(neighbour.who, 0) > core.policy.peer_waiting_bytes_max
+        neighbour.crowded = neighbour.who in crowded

@@ -180,9 +180,14 @@ class Sharing:
                     secondary.lose(f"the hub at {secondary.address} is gone", self._core.now_ns)
                 self.changed[secondary.id] = secondary
 
+    @property
+    def idle(self) -> bool:
+        """Whether there is nobody to be told, and nothing of other hubs is watched."""
+        return not self._owing and not self._secondaries
+
     def tick(self, now_ns: int) -> None:
         """Tell watchers that have waited, and ask masters that have not answered again."""
-        for master in list(self._owing.values()):
+        for master in list(self._owing.values()) if self._owing else ():
             if master.policy == "prompt" or now_ns - master.told_ns >= LAZY_NS:
                 self._tell(master)
         if not self._secondaries:

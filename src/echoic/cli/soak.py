@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from rich.console import Console
@@ -18,6 +19,8 @@ from echoic.errors import LocalError
 from echoic.testing.trials import TRIALS, Findings, Trial, commit_name, trial_named
 
 __all__ = ["soak"]
+
+LOG_SECONDS: Final = 60.0
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -126,10 +129,28 @@ def _try_out(trial: Trial, size: int, seed: int | None, record: Path | None) -> 
     return outcome
 
 
+class _Log:
+    """Says every minute how far a trial is, so that a log of hours shows whether it goes on."""
+
+    def __init__(self, trial: Trial, size: int) -> None:
+        self._trial, self._size = trial, size
+        self._began = self._said = time.monotonic()
+
+    def tell(self, done: int) -> None:
+        """Learn how much is done."""
+        now = time.monotonic()
+        if now - self._said >= LOG_SECONDS and 0 < done < self._size:
+            self._said = now
+            minutes = (now - self._began) / done * (self._size - done) / 60
+            say(f"{self._trial.name}: {done:,} of {self._size:,} {self._trial.unit}, about {minutes:,.0f} min left")
+
+
 def _run(trial: Trial, size: int, seed: int) -> Findings:
-    """Run a trial, with a bar for people who watch."""
+    """Run a trial, with a bar for people who watch, and a line now and then in a log."""
+    if not sys.stderr.isatty():
+        return trial.load()(size, seed, _Log(trial, size).tell)
     columns = (TextColumn(trial.name), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), disable=not sys.stderr.isatty(), transient=True) as bar:
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task(trial.unit, total=size)
         return trial.load()(size, seed, lambda done: bar.update(task, completed=done))
 

@@ -37,10 +37,13 @@ from echoic.channels import (
     Troubled,
     Workshop,
     compiled,
+    idle_looks,
+    look_again,
     send_share,
 )
 from echoic.errors import EchoicError, UnreachableError
 from echoic.testing.derived_book import built
+from echoic.testing.ledger import check
 from echoic.testing.network import MILLISECOND, SECOND, End, Network
 from echoic.wire import Frame, FrameReader, Hello
 
@@ -111,7 +114,7 @@ class SimulatedHub:
         policy: Policy | None = None,
         tick_ns: int = TICK_NS,
     ) -> None:
-        self.core: Final = Concentrator(
+        self._core: Final = Concentrator(
             id,
             address,
             id,
@@ -129,10 +132,19 @@ class SimulatedHub:
         self._freezes = freezes
         self._connections: dict[End, Connection] = {}
         self._links: dict[str, End] = {}
-        self.core.tick(self._clock.now_ns)
+        self._core.tick(self._clock.now_ns)
         network.place(self)
         self._tick_ns = tick_ns
-        self._clock.after(self._random.randrange(tick_ns), self._tick)
+        self._resting = False
+        self._looked_ns = self._due_ns = 0
+        self._look_at(self._clock.now_ns + self._random.randrange(tick_ns))
+
+    @property
+    def core(self) -> Concentrator:
+        """The concentrator; it has looked at the time when it should."""
+        if self._resting:
+            self._rouse()
+        return self._core
 
     @property
     def _random(self) -> Random:
@@ -147,6 +159,12 @@ class SimulatedHub:
         """Let the concentrator do something, then do what it wants."""
         action(self.core)
         self._settle()
+
+    def stand_still(self, until_ns: int) -> None:
+        """Let its process stand still until some time."""
+        if self._resting:
+            self._rouse()
+        self.frozen_until_ns = until_ns
 
     def link(self, hub: str) -> End | None:
         """Return the connection to a neighbour, if there is one."""
@@ -188,10 +206,38 @@ class SimulatedHub:
             self._thaw(connection.greeting)
 
     def _tick(self) -> None:
-        if self.alive and not self.frozen:
-            self.do(lambda core: core.tick(self._clock.now_ns))
+        now_ns, core = self._clock.now_ns, self._core
+        if not self.alive or now_ns != self._due_ns:
+            return
+        idle, self._looked_ns = 0, now_ns
+        if now_ns >= self.frozen_until_ns:
+            if self._resting:
+                self._resting = False
+                look_again(core, now_ns, self._tick_ns)
+            else:
+                core.tick(now_ns)
+            if core.effects or core.stirred:
+                self._settle()
+            idle = idle_looks(core, now_ns, self._tick_ns)
+        self._resting = idle > 0
         if self.alive:
-            self._clock.after(self._tick_ns, self._tick)
+            self._look_at(now_ns + (idle + 1) * self._tick_ns)
+
+    def _look_at(self, due_ns: int) -> None:
+        self._due_ns = due_ns
+        self._clock.after(due_ns - self._clock.now_ns, self._tick)
+
+    def _rouse(self) -> None:
+        """Let the concentrator take the last look that was left out while it rested, of which nothing may come."""
+        self._resting = False
+        if not self.alive:
+            return
+        looks = (self._clock.now_ns - 1 - self._looked_ns) // self._tick_ns
+        if looks > 0:
+            self._looked_ns += looks * self._tick_ns
+            look_again(self._core, self._looked_ns, self._tick_ns)
+            check(not self._core.effects and not self._core.stirred, f"{self.id} has rested where it should not have")
+        self._look_at(self._looked_ns + self._tick_ns)
 
     def _settle(self) -> None:
         core = self.core

@@ -230,7 +230,7 @@ class RecordingSystem:
         standing = [hub for hub in self._hubs if hub.alive and not hub.frozen]
         if standing:
             hub = self.random.choice(standing)
-            hub.frozen_until_ns = self.clock.now_ns + self.random.choice((SECOND, 6 * SECOND))
+            hub.stand_still(self.clock.now_ns + self.random.choice((SECOND, 6 * SECOND)))
 
     _faults: tuple[Callable[["RecordingSystem"], None], ...] = (
         _cut_one,

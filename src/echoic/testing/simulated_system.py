@@ -261,7 +261,7 @@ class SimulatedSystem:
         """Let a hub's process stand still for a while, as a debugger or a full machine does; the network goes on."""
         self.note(f"{hub.id}: stands still for {duration_ns / SECOND:.1f} s")
         if not hub.frozen:  # what waits for the end of one must not be overtaken by what waits for the end of another
-            hub.frozen_until_ns = self.clock.now_ns + duration_ns
+            hub.stand_still(self.clock.now_ns + duration_ns)
 
     def farewell(self, hub: SimulatedHub) -> None:
         """Let a hub end in good order."""

@@ -59,7 +59,7 @@ class Surroundings:
 
     def count(self, *numbers: int) -> None:
         """Let something that is not worth a line be part of what two runs have in common."""
-        self._hash.update(b"%d %r" % (self.clock.now_ns, numbers))
+        self._hash.update(f"{self.clock.now_ns} {numbers}".encode())
 
     def explain(self, problem: object) -> str:
         """Return a problem with the seed and the last things that happened."""

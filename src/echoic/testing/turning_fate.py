@@ -164,7 +164,7 @@ class TurningFate:
         hub = self.random.choice([hub for hub in self.system.hubs if hub.alive])
         if not hub.frozen:
             self.system.note(f"{hub.id}: stands still")
-            hub.frozen_until_ns = self.system.clock.now_ns + self.random.choice((SECOND, 4 * SECOND))
+            hub.stand_still(self.system.clock.now_ns + self.random.choice((SECOND, 4 * SECOND)))
 
     _deeds: "tuple[Callable[[TurningFate], None], ...]" = (
         _reset_all,

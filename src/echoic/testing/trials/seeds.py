@@ -2,28 +2,26 @@
 
 A trial names its kinds of simulation and which share of the seeds each of them gets. Seed after seed is given to them
 in turn by that share, so a small run has all of them and the same seed gives the same simulation. Processes take
-seeds in portions; when a few have failed no more are taken.
+seeds in portions (`seed_runners`); when a few have failed no more are taken.
 """
 
-import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Final
 
+from echoic.errors import LocalError
+from echoic.testing.trials.seed_runners import Kind, Portion, Verdict, judge, run_portions
 from echoic.testing.trials.trial import Findings, Tell
 
 __all__ = ["Kind", "run_seeds"]
 
-Kind: TypeAlias = Callable[[int], object]
-"""Runs a seed; raises AssertionError with whatever is needed to see it again."""
-
 PORTION: Final = 20
 FAILURES_MAX: Final = 5
-PROBLEM_CHARACTERS: Final = 4000
 WORKERS: Final = "ECHOIC_SOAK_WORKERS"
-"""Names how many processes there are; by default one in tests, and all cores where a run is large."""
+"""Names how many processes there are; by default none of their own in tests, and all cores where a run is large."""
 LARGE: Final = 2000
 
 
@@ -40,13 +38,14 @@ def run_seeds(kinds: Mapping[str, tuple[Kind, int]], size: int, seed: int, tell:
     counts: Counter[str] = Counter()
     names = _turns({name: share for name, (_, share) in kinds.items()})
     plan = [(names[at % len(names)], seed + at) for at in range(size)]
-    for name, failures, count in _results(kinds, plan):
-        counts[name] += count
-        problems += failures
-        done += count
-        tell(done)
-        if len(problems) >= FAILURES_MAX:
-            break
+    with closing(_verdicts({name: kind for name, (kind, _) in kinds.items()}, plan)) as verdicts:
+        for name, problem in verdicts:
+            counts[name] += 1
+            problems += [problem] if problem else []
+            done += 1
+            tell(done)
+            if len(problems) >= FAILURES_MAX:
+                break
     seconds = time.monotonic() - began
     figures = {f"{name}_seeds": counts[name] for name in kinds}
     return Findings(tuple(problems), {**figures, "seconds": round(seconds, 1), "per_second": round(done / seconds, 1)})
@@ -59,38 +58,37 @@ def _turns(shares: Mapping[str, int]) -> list[str]:
     return [name for _, name in sorted(places)][:total]
 
 
-def _results(
-    kinds: Mapping[str, tuple[Kind, int]], plan: Sequence[tuple[str, int]]
-) -> Iterator[tuple[str, list[str], int]]:
-    """Yield for portions of seeds of one kind what has failed, and how many there were."""
-    portions = list(_portions(plan))
-    workers = int(os.environ.get(WORKERS, "0")) or (os.cpu_count() or 1 if len(plan) > LARGE else 1)
-    if workers == 1:
-        for name, seeds in portions:
-            yield _run(kinds[name][0], name, seeds)
-        return
-    with multiprocessing.get_context("fork").Pool(workers) as pool:
-        pending = [pool.apply_async(_run, (kinds[name][0], name, seeds)) for name, seeds in portions]
-        for each in pending:
-            yield each.get()
+def _verdicts(kinds: Mapping[str, Kind], plan: Sequence[tuple[str, int]]) -> Generator[Verdict]:
+    """Yield for every seed what is wrong with it, if anything is."""
+    count = _count_processes(len(plan))
+    if count:
+        yield from run_portions(kinds, _portions(plan), count)
+    else:
+        for name, seed in plan:
+            yield name, judge(kinds[name], name, seed)
 
 
-def _portions(plan: Sequence[tuple[str, int]]) -> Iterator[tuple[str, list[int]]]:
+def _count_processes(size: int) -> int:
+    """Return how many processes are to run so many seeds, 0 for this one.
+
+    Raises:
+        LocalError: The environment says something else than a number.
+    """
+    wish = os.environ.get(WORKERS, "")
+    if not wish:
+        return os.cpu_count() or 1 if size > LARGE else 0
+    if not wish.isdecimal() or int(wish) < 1:
+        raise LocalError(f"{WORKERS} names how many processes there are to be, got `{wish}`")
+    return int(wish)
+
+
+def _portions(plan: Sequence[tuple[str, int]]) -> Iterator[Portion]:
     """Yield seeds of one kind together, some at a time."""
     waiting: dict[str, list[int]] = {}
     for name, seed in plan:
         seeds = waiting.setdefault(name, [])
         seeds.append(seed)
         if len(seeds) == PORTION:
-            yield name, waiting.pop(name)
-    yield from waiting.items()
-
-
-def _run(kind: Kind, name: str, seeds: Sequence[int]) -> tuple[str, list[str], int]:
-    failures: list[str] = []
-    for seed in seeds:
-        try:
-            kind(seed)
-        except AssertionError as error:
-            failures.append(f"{name}, seed {seed}: {error}"[:PROBLEM_CHARACTERS])
-    return name, failures, len(seeds)
+            yield Portion(name, tuple(waiting.pop(name)))
+    for name, seeds in waiting.items():
+        yield Portion(name, tuple(seeds))
