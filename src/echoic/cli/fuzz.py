@@ -89,7 +89,7 @@ def fuzz_parsers(
 
     Args:
         parsers: Their names.
-        seconds: How long for each.
+        seconds: How long for each, in seconds of a processor.
         seed: Where to start; printed.
         keep: Keep the few inputs that reach the most with the tests, in a checkout of echoic.
         findings: A folder for everything the fuzzer leaves; otherwise it is removed.

@@ -8,13 +8,20 @@
 A copy that ends by a signal or an exception is a finding and ends nobody else. Everything a copy finds is in a folder
 of its own: `units` (inputs that reach something), `log` (what libFuzzer says), `crash-*`, `timeout-*`, `oom-*`.
 
+The seconds are those of a processor, so that a busy machine tries as much as an idle one. libFuzzer would count whole
+seconds of the clock, and one more than it is told to. So the host ends each copy by the signal that libFuzzer takes for a
+wish to end (SIGUSR1), and libFuzzer's own limit is left for a copy that is given no processor.
+
 atheris instruments modules while they are imported. So nothing of echoic may be imported before, which is why the host
 is started by `START`, and not by `python -m`.
 """
 
 import contextlib
 import os
+import select
+import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from random import Random
@@ -37,6 +44,9 @@ with atheris.instrument_imports(include=sys.argv[1].split(",")):
 """
 TIMEOUT_SECONDS: Final = 25  # for one input; much, since the machine may be busy
 MEMORY_MB_MAX: Final = 2048
+LOOK_SECONDS: Final = 0.02
+PATIENCE: Final = 2
+PATIENCE_SECONDS: Final = 60
 FOUND: Final = "an exception that is not declared:"
 FOUND_CODE: Final = 77
 FAILED: Final = 70
@@ -74,19 +84,58 @@ def serve(atheris: Any) -> None:  # noqa: ANN401 - it has no types
         except ModuleNotFoundError as error:  # such as Spark's, where there is no Spark
             if (error.name or "").startswith("echoic"):
                 raise
-    running: dict[int, str] = {}
+    running = Running(wish.seconds)
     for name in wish.parsers:
         if name not in targets:
             _tell(Ended(name, NOT_LOADED))
             continue
         if len(running) >= wish.at_once:
-            _wait(running)
+            _tell(running.wait())
         process = os.fork()
         if process == 0:
             _fuzz(atheris, wish, name, targets[name])
-        running[process] = name
-    while running:
-        _wait(running)
+        running.add(process, name)
+    while len(running):
+        _tell(running.wait())
+
+
+class Running:
+    """The copies that fuzz, each of which is asked to end when it has had so many seconds of a processor."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds: Final = seconds
+        self._copies: Final[dict[int, tuple[int, str]]] = {}
+        """The process and the parser of each, by a descriptor that can be read when it has ended."""
+        self._ends: Final = select.poll()
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a copy has it so until its libFuzzer heeds it
+
+    def __len__(self) -> int:
+        return len(self._copies)
+
+    def add(self, process: int, parser: str) -> None:
+        """Count a copy's seconds."""
+        descriptor = os.pidfd_open(process)
+        self._copies[descriptor] = process, parser
+        self._ends.register(descriptor, select.POLLIN)
+
+    def wait(self) -> Ended:
+        """Wait for a copy to end, and return how it did."""
+        while not (ended := self._ends.poll(1000 * max(LOOK_SECONDS, self._left()))):
+            for descriptor, (process, _) in self._copies.items():
+                if _processor_seconds(process) >= self._seconds:
+                    signal.pidfd_send_signal(descriptor, signal.SIGUSR1)
+        descriptor, _ = ended[0]
+        self._ends.unregister(descriptor)
+        os.close(descriptor)
+        process, parser = self._copies.pop(descriptor)
+        return Ended(parser, os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+
+    def _left(self) -> float:
+        return min(self._seconds - _processor_seconds(process) for process, _ in self._copies.values())
+
+
+def _processor_seconds(process: int) -> float:
+    return time.clock_gettime((~process << 3) | 2)  # the clock of another process: clock_getcpuclockid(3)
 
 
 def _loaded(name: str) -> Target:
@@ -103,12 +152,6 @@ def _tell(ended: Ended) -> None:
     sys.stdout.buffer.flush()
 
 
-def _wait(running: dict[int, str]) -> None:
-    process, status = os.wait()
-    if process in running:
-        _tell(Ended(running.pop(process), os.waitstatus_to_exitcode(status)))
-
-
 def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa: ANN401 - as above
     """Be the copy that fuzzes one parser; never return."""
     try:
@@ -122,7 +165,7 @@ def _fuzz(atheris: Any, wish: Wish, name: str, target: Target) -> None:  # noqa:
         for number, seed in enumerate([*target.seeds(), *BOMBS]):
             (seeds / f"{number:03}").write_bytes(seed)
         options = [
-            f"-max_total_time={wish.seconds}",
+            f"-max_total_time={PATIENCE * wish.seconds + PATIENCE_SECONDS}",
             f"-seed={wish.seed % 2**31 + 1}",
             f"-artifact_prefix={folder}/",
             f"-timeout={TIMEOUT_SECONDS}",

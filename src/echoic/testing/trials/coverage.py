@@ -6,8 +6,9 @@ from its seeds and from the corpus that is kept with the tests; input with check
 it was mutated. Nothing may come of it but the declared errors: an exception, a crash, an endless loop or memory without
 end is a finding, and the input that shows it is saved.
 
-A test gives each parser a second (libFuzzer takes two), so that all of them take about seventy; a release two minutes,
-which is an hour of processor time. From `ALONE_SECONDS_MAX` on as many are fuzzed at a time as there are processors.
+A test gives each parser a second, so that all of them take about a minute, half of which is for watching what is
+imported; a release two minutes, which is an hour of processor time for all. From `ALONE_SECONDS_MAX` on as many are
+fuzzed at a time as there are processors.
 """
 
 import importlib.util

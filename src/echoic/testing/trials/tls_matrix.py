@@ -10,6 +10,8 @@ The stranger writes down every byte. It must not be told anything: no byte insid
 whoever does not even speak TLS 1.3 hears an alert at most. What it cannot be kept from is the listener's certificate,
 which TLS shows to whoever begins a handshake, and which names the hub's owner and hosts.
 
+Strangers come and are dialled all at once, since most of the time is spent on waiting for what must not come.
+
 In every column somebody good comes too, and must be let in: a door that is shut for everybody proves nothing. The hosts
 in the certificate of one who dials are not compared with where it comes from, since that is often a router; only who is
 dialled must be where its certificate says.
@@ -20,13 +22,14 @@ import ssl
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self
 
 from echoic.links import Identity, parse_address
-from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock
+from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock, Opened
 from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
-from echoic.testing.trials.tls_peer import Heard, converse
+from echoic.testing.trials.tls_peer import HEARD_BYTES_MAX, Heard, converse
 from echoic.testing.trials.tls_tokens import token_problems
 from echoic.testing.trials.tls_tool_doors import TOOL_DOORS, TOOL_KNOCKS
 from echoic.testing.trials.trial import Findings, Tell
@@ -34,7 +37,9 @@ from echoic.testing.trials.trial import Findings, Tell
 __all__ = ["door_problems", "knock_problems", "run"]
 
 HEARING_SECONDS: Final = 7.0  # a handshake has five
-HEARING_SECONDS_GOOD: Final = 1.0
+HEARING_SECONDS_BAD: Final = 2.0  # for one whom we dial, and who is told nothing
+KNOCKS_MAX: Final = 3
+GOOD: Final = "somebody good"
 ALERT_BYTES: Final = 7
 ALERT: Final = 0x15
 WELCOME: Final = b"\1"
@@ -65,34 +70,44 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
 def door_problems(papers: Papers, doors: Mapping[str, Door] = DOORS) -> Iterator[tuple[str, str]]:
     """Yield every cell of strangers that dial us with what is wrong in it, "" if nothing is."""
     for name, open_door in doors.items():
-        with open_door(papers.good) as door:
-            for kind, context in _callers(papers).items():
-                piece = HTTP if kind == "HTTP" else door.piece
-                heard = _dial(door.address, context, piece, HEARING_SECONDS)
-                yield f"{kind} at {name}", _told(kind, heard, door.secrets)
-            good = _dial(door.address, papers.context(papers.other, listening=False), door.piece, HEARING_SECONDS_GOOD)
+        callers = _callers(papers)
+        with open_door(papers.good) as door, ThreadPoolExecutor(len(callers)) as pool:
+            problems = pool.map(lambda kind, door=door: _stranger_problem(door, kind, callers[kind]), callers)
+            yield from zip((f"{kind} at {name}" for kind in callers), problems, strict=True)
+            good = _dial(door, papers.context(papers.other, listening=False), door.piece, enough=len(WELCOME))
             yield f"somebody good at {name}", "" if good.said.startswith(WELCOME) else "it was not let in"
 
 
 def knock_problems(papers: Papers, knocks: Mapping[str, Knock] = KNOCKS) -> Iterator[tuple[str, str]]:
     """Yield every cell of strangers that we dial with what is wrong in it, "" if nothing is."""
-    for name, knock in knocks.items():
-        for kind in (*BAD_PAPERS, "wrong host", "TLS 1.2", "no TLS"):
-            who = papers.bad.get(kind, papers.other)
-            with Impostor(None if kind == "no TLS" else _serving(papers, who, old=kind == "TLS 1.2")) as impostor:
-                knock(papers.good, impostor.address)
-            yield f"{name} to {kind}", impostor.problem()
-        with Impostor(_serving(papers, papers.other)) as good:
-            knock(papers.good, good.address)
-        yield f"{name} to somebody good", "" if any(each.said for each in good.heard) else "it was told nothing"
+    kinds = (*BAD_PAPERS, "wrong host", "TLS 1.2", "no TLS", GOOD)
+    cells = {f"{name} to {kind}": (knock, kind) for name, knock in knocks.items() for kind in kinds}
+    with ThreadPoolExecutor(len(cells)) as pool:
+        yield from zip(cells, pool.map(lambda cell: _knock_problem(papers, *cell), cells.values()), strict=True)
+
+
+def _stranger_problem(door: Opened, kind: str, context: ssl.SSLContext | None) -> str:
+    heard = _dial(door, context, HTTP if kind == "HTTP" else door.piece)
+    return _told(kind, heard, door.secrets)
+
+
+def _knock_problem(papers: Papers, knock: Knock, kind: str) -> str:
+    who, old = papers.bad.get(kind, papers.other), kind == "TLS 1.2"
+    for _ in range(KNOCKS_MAX):  # since whoever is busy may give up before it has come
+        with Impostor(None if kind == "no TLS" else _serving(papers, who, old=old), good=kind == GOOD) as impostor:
+            knock(papers.good, impostor.address)
+        if impostor.heard:
+            break
+    return impostor.problem()
 
 
 class Impostor:
     """Listens where somebody of ours dials, welcomes everybody, and writes down what it is told."""
 
-    def __init__(self, context: ssl.SSLContext | None) -> None:
+    def __init__(self, context: ssl.SSLContext | None, *, good: bool = False) -> None:
+        """Listen, and speak so; with `good` it may be told everything, and must be."""
         self.heard: Final[list[Heard]] = []
-        self._context = context
+        self._context, self._good = context, good
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._listening.settimeout(HEARING_SECONDS)
         self.address: Final = f"127.0.0.1:{self._listening.getsockname()[1]}"
@@ -113,6 +128,8 @@ class Impostor:
         if not self.heard:
             return "nobody came"
         said = b"".join(each.said for each in self.heard) if self._context is not None else b""
+        if self._good:
+            return "" if said else "it was told nothing"
         if said:
             return f"it was told {said[:80]!r}"
         words = _words(b"".join(each.wire for each in self.heard), SECRETS)
@@ -129,7 +146,8 @@ class Impostor:
             thread.start()
 
     def _converse(self, plain: socket.socket) -> None:
-        self.heard.append(converse(plain, self._context, WELCOME, HEARING_SECONDS_GOOD, listening=True))
+        seconds, enough = (HEARING_SECONDS, 1) if self._good else (HEARING_SECONDS_BAD, HEARD_BYTES_MAX)
+        self.heard.append(converse(plain, self._context, WELCOME, seconds, listening=True, enough=enough))
 
 
 def _callers(papers: Papers) -> dict[str, ssl.SSLContext | None]:
@@ -150,8 +168,9 @@ def _serving(papers: Papers, who: Identity, *, old: bool = False) -> ssl.SSLCont
     return context
 
 
-def _dial(address: str, context: ssl.SSLContext | None, piece: bytes, seconds: float) -> Heard:
-    return converse(socket.create_connection(parse_address(address), seconds), context, piece, seconds)
+def _dial(door: Opened, context: ssl.SSLContext | None, piece: bytes, enough: int = HEARD_BYTES_MAX) -> Heard:
+    plain = socket.create_connection(parse_address(door.address), HEARING_SECONDS)
+    return converse(plain, context, piece, HEARING_SECONDS, enough=enough)
 
 
 def _told(kind: str, heard: Heard, secrets: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Heard", "converse"]
+__all__ = ["HEARD_BYTES_MAX", "Heard", "converse"]
 
 HEARD_BYTES_MAX: Final = 1 << 20
 RECEIVE_BYTES: Final = 65_536
@@ -36,6 +36,7 @@ def converse(
     seconds: float,
     *,
     listening: bool = False,
+    enough: int = HEARD_BYTES_MAX,
 ) -> Heard:
     """Say a piece over a connected socket, and return what is heard.
 
@@ -45,6 +46,7 @@ def converse(
         piece: What to say.
         seconds: For how long to listen.
         listening: Whether this side was dialled.
+        enough: After how many bytes that say something nothing more need be heard.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     secret = context.wrap_bio(incoming, outgoing, listening) if context is not None else None
@@ -64,7 +66,7 @@ def converse(
                 plain.settimeout(seconds)
                 plain.sendall(outgoing.read())
             left = deadline - time.monotonic()
-            if left <= 0 or ended:
+            if left <= 0 or ended or len(said) >= enough:
                 break
             data = _receive(plain, left)
             if data is None:
