@@ -64,6 +64,7 @@ MULTIPLIER: Final = np.uint64(6364136223846793005)
 INCREMENT: Final = np.uint64(1442695040888963407)
 RETRY_SECONDS: Final = 0.02
 BEAT_SECONDS: Final = 0.01
+STOP_SECONDS: Final = 0.5
 DRAIN_SECONDS: Final = 30.0
 DRAIN_EVERY: Final = 32
 PATIENCE_SECONDS: Final = 60.0
@@ -164,7 +165,7 @@ def serve_names(setting: Setting) -> None:
     """Know by name what hubs manage, until told to stop."""
     stopped = _stop_signal()
     with Hub(setting.names, **setting.party("names")):
-        stopped.wait()
+        _wait(stopped)
 
 
 def manage(setting: Setting) -> None:
@@ -172,7 +173,7 @@ def manage(setting: Setting) -> None:
     stopped = _stop_signal()
     with Hub(setting.manager, names=setting.names, **setting.party("manager")) as hub:
         _retried(lambda: hub.create(CHANNEL, Tick))
-        stopped.wait()
+        _wait(stopped)
 
 
 def record(setting: Setting, listen: str) -> None:
@@ -185,7 +186,7 @@ def record(setting: Setting, listen: str) -> None:
                 opened, setting.journal, partitions=setting.partitions, segment_bytes_max=setting.segment_bytes_max
             )
         )
-        stopped.wait()
+        _wait(stopped)
         recording.close()
 
 
@@ -316,6 +317,12 @@ def _retried(act: Callable[[], T]) -> T:
             if time.monotonic() > deadline:
                 raise
             time.sleep(RETRY_SECONDS)
+
+
+def _wait(stopped: threading.Event) -> None:
+    """Wait until told to stop, and look now and then: a signal that another thread takes wakes nobody who waits."""
+    while not stopped.wait(STOP_SECONDS):
+        pass
 
 
 def _stop_signal() -> threading.Event:
