@@ -1,10 +1,12 @@
 """Trial 10: hostile code, shipped to a source that has other sinks."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from echoic.errors import EchoicError
+from echoic.testing.charter import Charter
 from echoic.testing.trials import hostile_code
 from echoic.testing.trials.hostile_code import Verdicts
 from echoic.testing.trials.hostile_programs import TEMPLATES, draw_programs
@@ -55,9 +57,13 @@ def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert any("was never stopped" in problem for problem in verdicts.problems)
 
 
-def test_a_right_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secured half is what it says: hostile code of who may not derive does not get to be stopped."""
+def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:
+    """The secured half is what it says: hostile code of who may not derive does not get as far as to be stopped."""
     grants = {**hostile_code.GRANTS, "hostile": ["subscribe samples"]}
-    monkeypatch.setattr(hostile_code, "GRANTS", grants)
-    with pytest.raises(EchoicError, match="`hostile` may not derive `samples`"):
-        hostile_code.run(4, 1, lambda done: None)
+    stage = hostile_code.Stage(Charter.draw_up(tmp_path / "charter", grants))
+    try:
+        with pytest.raises(EchoicError, match="`hostile` may not derive `samples`"):
+            for program in draw_programs(Random(1), 2):
+                hostile_code._try_program(stage, program, Verdicts())  # noqa: SLF001 - one of many
+    finally:
+        stage.close()

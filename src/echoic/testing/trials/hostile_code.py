@@ -40,7 +40,7 @@ import msgspec
 
 from echoic.channels import Policy, Recipe, Step, Workshop
 from echoic.eager import Modulator
-from echoic.errors import EchoicError, ECodeError, RefusedError
+from echoic.errors import DeniedError, EchoicError, ECodeError, RefusedError
 from echoic.formats import Format
 from echoic.hub import Channel, Hub, Sink
 from echoic.testing.charter import Charter, Grants, party_of
@@ -332,12 +332,15 @@ def _patiently(stage: Stage, install: Callable[[], T], seconds: float = WAIT_SEC
     """Have something installed; wait while the hub takes none: those before have used up their share, or it is busy.
 
     Raises:
+        DeniedError: Whoever wants it has no right to.
         RefusedError: It takes none for long.
     """
     until = time.monotonic() + seconds
     while True:
         try:
             return install()
+        except DeniedError:
+            raise  # which no patience changes
         except RefusedError:
             if time.monotonic() > until:
                 raise
