@@ -140,7 +140,9 @@ def test_majorities_go_on_minorities_stop_and_all_are_one_again(
     crossing.check()
     slowest = max(partitions.merge_seconds)
     kind = "secured" if trio.charter else "plain"
-    print(f"{len(partitions.merge_seconds)} {kind} cuts: {figures.events} events, one again after {slowest:.2f} s at most")
+    print(
+        f"{len(partitions.merge_seconds)} {kind} cuts: {figures.events} events, one again after {slowest:.2f} s at most"
+    )
     assert slowest < MERGE_SECONDS, f"seed {seed}"
     assert figures.events > 100
 
@@ -158,5 +160,5 @@ def test_a_member_that_is_not_cut_off_is_found_to_go_on(trio: ProcessTrio, monke
 def test_a_right_that_is_missing_is_found(trio: ProcessTrio) -> None:
     """The part with rights is what it says: a member that may not publish is none."""
     trio.join(wait=False)
-    with pytest.raises((AssertionError, EchoicError), match="no view of|may not"):
+    with pytest.raises((AssertionError, EchoicError), match=r"no view of|may not"):
         trio.wait_for_view(3.0)

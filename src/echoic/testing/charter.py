@@ -26,7 +26,7 @@ from echoic.trust.authority import LOCAL_HOSTS, Authority
 __all__ = ["PLAIN", "Charter", "Grants", "Party", "environment_of", "party_of", "party_of_environment"]
 
 Grants: TypeAlias = Mapping[str, Sequence[str]]
-"""For each role the ends of its rules: `{"source": ["publish ticks"]}`; none for one that is let in and may do nothing."""
+"""For each role the ends of its rules, as `{"source": ["publish ticks"]}`; one without any is let in and no more."""
 HOSTS: Final = (*LOCAL_HOSTS, "127.0.0.2", "127.0.0.3")
 RIGHTS: Final = "rights"
 

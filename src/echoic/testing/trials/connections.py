@@ -5,8 +5,8 @@
     ask     every caller asks again
     close   one half takes leave, the other hangs up without a word
 
-A plain hub first, then one that speaks TLS only and goes by rights, by which callers are shown one channel. A link has a thread of its own that waits for it, which is what its
-memory is for the most part: `ROOM_BYTES` is the budget.
+A plain hub first, then one that speaks TLS only and goes by rights, by which callers are shown one channel. A link has
+a thread of its own that waits for it, which is what its memory is for the most part: `ROOM_BYTES` is the budget.
 """
 
 import tempfile

@@ -42,7 +42,7 @@ from echoic.channels import Policy, Recipe, Step, Workshop
 from echoic.eager import Modulator
 from echoic.errors import DeniedError, EchoicError, ECodeError, RefusedError
 from echoic.formats import Format
-from echoic.hub import Channel, Hub, Sink
+from echoic.hub import Channel, EagerSink, Hub, Sink
 from echoic.testing.charter import Charter, Grants, party_of
 from echoic.testing.trials.hostile_modulators import MODULATORS
 from echoic.testing.trials.hostile_programs import (
@@ -200,9 +200,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     return Findings(tuple(problems[:PROBLEMS_MAX]), figures)
 
 
-def _ship(
-    programs: Sequence[tuple[int, HostileProgram]], stage: Stage, tell: Tell, *, confining: bool
-) -> Verdicts:
+def _ship(programs: Sequence[tuple[int, HostileProgram]], stage: Stage, tell: Tell, *, confining: bool) -> Verdicts:
     """Ship programs, each with its number, and return what became of them."""
     verdicts = Verdicts()
     for number, program in programs:
@@ -392,7 +390,7 @@ def _try_modulator(stage: Stage, modulator: type[Modulator], verdicts: Verdicts)
     what, troubles = f"the modulator {modulator.__name__}", list[object]()
     usual = statistics.median(stage.submit() for _ in range(9))
 
-    def install() -> Sink:
+    def install() -> EagerSink:
         channel = stage.hostile_channel()
         return channel.subscribe(lambda _: None, modulator=modulator(), on_trouble=troubles.append, slow="latest")
 

@@ -30,7 +30,11 @@ class Interpreter:
     """A proxy for connections to one hub: from `with` on until its end."""
 
     def __init__(
-        self, address: str, dialled: Dialect, dialler: Dialect, identities: tuple[Identity, Identity] | None = None
+        self,
+        address: str,
+        dialled: Dialect,
+        dialler: Dialect,
+        identities: tuple[Identity | None, Identity | None] = (None, None),
     ) -> None:
         """Listen in place of a hub.
 
@@ -76,10 +80,10 @@ class Interpreter:
 
     def _connect(self, accepted: socket.socket, peer: str) -> tuple[Connection, Connection]:
         """Return the ways to who has dialled, and to the hub."""
-        if self._identities is None:
+        shown, behind = self._identities
+        if shown is None:
             dialled = socket.create_connection(parse_address(self._to))
             return SocketConnection(accepted, peer, checked=False), SocketConnection(dialled, self._to, checked=False)
-        shown, behind = self._identities
         dialler = TlsConnection(accepted, peer, shown.listening_context())
         dialler.handshake(HANDSHAKE_SECONDS)
         return dialler, dial(self._to, behind)

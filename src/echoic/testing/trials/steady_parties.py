@@ -1,7 +1,6 @@
-"""The processes of the steady trial: a source, sinks of all rules, who derives, who records, and groups of three.
+"""The processes of the steady trial: a source, sinks of all rules, who derives, who records, and a group of three.
 
-Each process does all of it twice, in a plain hub and in a secured one, which has the certificate and the rights of the
-process's role: so what either kind takes shows in the same process, and all together are as many events as they were.
+Each has the certificate and the rights of its role, if the environment says so.
 """
 
 import contextlib
@@ -16,18 +15,16 @@ from echoic.channels import Gap
 from echoic.errors import DeniedError, EchoicError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
-from echoic.hub.group import Group
 from echoic.hub.recording import Recording
-from echoic.testing.charter import PLAIN, Grants, Party, party_of_environment
+from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.accounts import Ledger
-from echoic.testing.trials.workers import Answer, Conversation
+from echoic.testing.trials.workers import Conversation
 
-__all__ = ["DERIVE", "GRANTS", "GROUP", "PARTS", "RECORD", "SINKS", "SOURCE"]
+__all__ = ["DERIVE", "GRANTS", "GROUP", "RECORD", "SINKS", "SOURCE"]
 
 SOURCE, SINKS, DERIVE, RECORD, GROUP = (
     f"{__name__}:{name}" for name in ("publish", "watch", "derive_by_turns", "record", "agree")
 )
-PARTS: Final = ("plain", "secured")
 GRANTS: Final[Grants] = {
     "source": ["publish,admin load", "publish,admin pings"],
     "sinks": ["subscribe load", "subscribe pings"],
@@ -35,9 +32,9 @@ GRANTS: Final[Grants] = {
     "recorder": ["subscribe load"],
     "group": ["publish,subscribe steady"],
 }
-BEAT_SECONDS: Final = 0.05
-BEAT_EVENTS: Final = 5  # of each part
-GROUP_BEAT_SECONDS: Final = 0.1
+BEAT_SECONDS: Final = 0.1
+BEAT_EVENTS: Final = 10
+GROUP_BEAT_SECONDS: Final = 0.05
 PING_TIMEOUT: Final = 30.0
 RETRY_SECONDS: Final = 0.1
 KEPT_ROUND_TRIPS: Final = 100_000
@@ -62,100 +59,62 @@ class Ping:
     number: int64
 
 
-def parties() -> dict[str, Party]:
-    """Return what the hubs of a process are started with."""
-    return {"plain": PLAIN, "secured": party_of_environment()}
-
-
-class Feeding:
-    """A source with a modest rate, which measures round trips."""
-
-    def __init__(self, hub: Hub) -> None:
-        self.hub = hub
-        self.load, self.pings = hub.create("load", Load), hub.create("pings", Ping)
-        self._stopped = threading.Event()
-        self._counts = {"submitted": 0, "failed": 0}
-        self._round_trips: deque[float] = deque(maxlen=KEPT_ROUND_TRIPS)
-        self._thread = threading.Thread(target=self._run)
-
-    def begin(self) -> None:
-        """Begin to submit."""
-        self._thread.start()
-
-    def halt(self) -> Answer:
-        """Submit no more, and return what came of it."""
-        self._stopped.set()
-        self._thread.join()
-        return {**self._counts, "round_trips": list(self._round_trips)}
-
-    def _run(self) -> None:
-        counts = self._counts
-        with self.load.source(name="steady") as source, self.pings.source() as asking:
-            while not self._stopped.wait(BEAT_SECONDS):
-                for _ in range(BEAT_EVENTS):
-                    source.submit(Load(counts["submitted"], "steady " * 12))
-                    counts["submitted"] += 1
-                began = time.perf_counter()
-                try:
-                    asking.submit_sync(Ping(counts["submitted"]), timeout=PING_TIMEOUT)
-                    self._round_trips.append(time.perf_counter() - began)
-                except EchoicError:  # the link was reset meanwhile
-                    counts["failed"] += 1
-
-
 def publish(conversation: Conversation) -> None:
-    """Be the source of both parts; this runs in a worker."""
-    listen, advertise = conversation.options["listen"], conversation.options["advertise"]
-    with contextlib.ExitStack() as stack:
-        feedings = {
-            part: Feeding(stack.enter_context(Hub(listen, advertise=advertise, **party)))
-            for part, party in parties().items()
-        }
-        conversation.say(
-            **{
-                part: {"address": each.hub.address, "load": each.load.id, "pings": each.pings.id}
-                for part, each in feedings.items()
-            }
-        )
+    """Be a source with a modest rate, and measure round trips; this runs in a worker."""
+    options = conversation.options
+    stopped = threading.Event()
+    counts = {"submitted": 0, "failed": 0}
+    round_trips: deque[float] = deque(maxlen=KEPT_ROUND_TRIPS)
+    with Hub(options["listen"], advertise=options["advertise"], **party_of_environment()) as hub:
+        load, pings = hub.create("load", Load), hub.create("pings", Ping)
+
+        def run() -> None:
+            with load.source(name="steady") as source, pings.source() as asking:
+                while not stopped.wait(BEAT_SECONDS):
+                    for _ in range(BEAT_EVENTS):
+                        source.submit(Load(counts["submitted"], "steady " * 12))
+                        counts["submitted"] += 1
+                    began = time.perf_counter()
+                    try:
+                        asking.submit_sync(Ping(counts["submitted"]), timeout=PING_TIMEOUT)
+                        round_trips.append(time.perf_counter() - began)
+                    except EchoicError:  # the link was reset meanwhile
+                        counts["failed"] += 1
+
+        publishing = threading.Thread(target=run)
+        conversation.say(address=hub.address, load=load.id, pings=pings.id)
         for question in conversation.questions():
-            told: Answer = {}
-            for part, each in feedings.items():
-                if question["do"] == "begin":
-                    each.begin()
-                elif question["do"] == "halt":
-                    told[part] = each.halt()
-            conversation.say(**told)
+            if question["do"] == "begin":
+                publishing.start()
+            elif question["do"] == "halt":
+                stopped.set()
+                publishing.join()
+            conversation.say(**counts, round_trips=list(round_trips) if question["do"] == "halt" else [])
 
 
 def watch(conversation: Conversation) -> None:
     """Be sinks of all rules, each of which keeps its accounts; this runs in a worker."""
-    ledgers: dict[str, dict[str, Ledger]] = {part: {rule: Ledger() for rule in RULES} for part in PARTS}
-    with contextlib.ExitStack() as stack:
-        for part, party in parties().items():
-            hub, channels = stack.enter_context(Hub(**party)), conversation.options[part]
-            pings = hub.open(channels["pings"], Ping)
-            pings.subscribe(lambda _: None)
-            for rule in RULES:
-                load = hub.open(channels["load"], Load)
+    ledgers = {rule: Ledger() for rule in RULES}
+    with Hub(**party_of_environment()) as hub:
+        pings = hub.open(conversation.options["pings"], Ping)
+        pings.subscribe(lambda _: None)
+        for rule in RULES:
+            load = hub.open(conversation.options["load"], Load)
 
-                def handle(each: Load, ledger: Ledger = ledgers[part][rule]) -> None:
-                    ledger.got(each.number)
+            def handle(each: Load, rule: str = rule) -> None:
+                ledgers[rule].got(each.number)
 
-                def note(gap: Gap, ledger: Ledger = ledgers[part][rule]) -> None:
-                    ledger.missed(gap.first, gap.last)
+            def note(gap: Gap, rule: str = rule) -> None:
+                ledgers[rule].missed(gap.first, gap.last)
 
-                load.subscribe(handle, slow=rule, on_gap=note, thread=True)
+            load.subscribe(handle, slow=rule, on_gap=note, thread=True)
         conversation.say(ready=True)
         for _ in conversation.questions():
-            conversation.say(**{part: _accounts(each) for part, each in ledgers.items()})
-
-
-def _accounts(ledgers: dict[str, Ledger]) -> Answer:
-    return {
-        "settled": {rule: ledger.settled for rule, ledger in ledgers.items()},
-        "missing": {rule: ledger.missing for rule, ledger in ledgers.items()},
-        "problems": [f"{rule}: {each}" for rule, ledger in ledgers.items() for each in ledger.problems],
-    }
+            conversation.say(
+                settled={rule: ledger.settled for rule, ledger in ledgers.items()},
+                missing={rule: ledger.missing for rule, ledger in ledgers.items()},
+                problems=[f"{rule}: {each}" for rule, ledger in ledgers.items() for each in ledger.problems],
+            )
 
 
 def derive_by_turns(conversation: Conversation) -> None:
@@ -164,22 +123,19 @@ def derive_by_turns(conversation: Conversation) -> None:
     turns = 0
     stopped = threading.Event()
 
-    def run(loads: list[Channel]) -> None:
+    def run(load: Channel) -> None:
         nonlocal turns
         while not stopped.wait(RETRY_SECONDS):
             heard = threading.Event()
             with contextlib.suppress(EchoicError):  # the link was reset meanwhile
-                code = f"return input.number % {2 + turns % 7} == 0;"
-                derived = loads[turns % len(loads)].derive(code, share=bool(turns // len(loads) % 2))
+                derived = load.derive(f"return input.number % {2 + turns % 7} == 0;", share=bool(turns % 2))
                 sink = derived.subscribe(partial(_note, heard))
                 heard.wait(1.0)
                 sink.close()
                 turns += 1
 
-    with contextlib.ExitStack() as stack:
-        hubs = {part: stack.enter_context(Hub(**party)) for part, party in parties().items()}
-        loads = [hub.open(conversation.options[part]["load"], Load) for part, hub in hubs.items()]
-        turning = threading.Thread(target=run, args=(loads,))
+    with Hub(**party_of_environment()) as hub:
+        turning = threading.Thread(target=run, args=(hub.open(conversation.options["load"], Load),))
         turning.start()
         conversation.say(ready=True)
         for _ in conversation.questions():
@@ -206,23 +162,18 @@ def _record(hub: Hub, load: Channel, folder: str) -> Recording:
 def record(conversation: Conversation) -> None:
     """Record the load and be a durable sink of it; this runs in a worker and may be killed at any time."""
     logging.disable(logging.CRITICAL)
-    options, seen = conversation.options, dict.fromkeys(PARTS, -1)
-    recordings: dict[str, Recording] = {}
-    with contextlib.ExitStack() as stack:
-        for part, party in parties().items():
-            hub = stack.enter_context(Hub(**party))
-            load = hub.open(options[part]["load"], Load)
-            recordings[part] = _record(hub, load, f"{options['folder']}-{part}")
+    options, seen = conversation.options, [-1]
+    with Hub(**party_of_environment()) as hub:
+        load = hub.open(options["load"], Load)
+        recording = _record(hub, load, options["folder"])
 
-            def handle(each: Load, _: Stamp, part: str = part) -> None:
-                seen[part] = each.number
+        def handle(each: Load, _: Stamp) -> None:
+            seen[0] = each.number
 
-            stack.enter_context(load.resume(handle, name="reader"))
-        conversation.say(ready=True)
-        for _ in conversation.questions():
-            conversation.say(
-                **{part: {"recorded": sum(each.heads), "last": seen[part]} for part, each in recordings.items()}
-            )
+        with load.resume(handle, name="reader"):
+            conversation.say(ready=True)
+            for _ in conversation.questions():
+                conversation.say(recorded=sum(recording.heads), last=seen[0])
 
 
 def _count(order: list[int], each: object, _: object) -> None:
@@ -233,18 +184,23 @@ def _count(order: list[int], each: object, _: object) -> None:
 
 
 def agree(conversation: Conversation) -> None:
-    """Be a group of three members for each part, each with a hub of its own; this runs in a worker."""
+    """Be three members of a group, each with a hub of its own; this runs in a worker."""
     stopped = threading.Event()
-    orders: dict[str, dict[str, list[int]]] = {part: {me: [0, 0] for me in MEMBERS} for part in PARTS}
+    orders: dict[str, list[int]] = {me: [0, 0] for me in MEMBERS}
     with contextlib.ExitStack() as stack:
-        groups = [
-            group for part, party in parties().items() for group in _join_all(stack, party, orders[part])
-        ]
+        hubs = {me: stack.enter_context(Hub(**party_of_environment())) for me in MEMBERS}
+        peers = {me: hub.address for me, hub in hubs.items()}
+        groups = {
+            me: stack.enter_context(hub.join("steady", Load, me=me, peers=peers, kept_bytes=KEPT_BYTES))
+            for me, hub in hubs.items()
+        }
+        for me, group in groups.items():
+            group.subscribe(partial(_count, orders[me]))
 
         def run() -> None:
             number = 0
             while not stopped.wait(GROUP_BEAT_SECONDS):
-                for group in groups:
+                for group in groups.values():
                     number += 1
                     group.submit(Load(number, FILLER))
 
@@ -255,20 +211,7 @@ def agree(conversation: Conversation) -> None:
             if question["do"] == "halt":
                 stopped.set()
                 submitting.join()
-                for group in groups:
+                for group in groups.values():
                     group.drain()
             conversation.say(orders=orders)
         stopped.set()
-
-
-def _join_all(stack: contextlib.ExitStack, party: Party, orders: dict[str, list[int]]) -> list[Group]:
-    """Let all members of a group join it."""
-    hubs = {me: stack.enter_context(Hub(**party)) for me in MEMBERS}
-    peers = {me: hub.address for me, hub in hubs.items()}
-    groups = {
-        me: stack.enter_context(hub.join("steady", Load, me=me, peers=peers, kept_bytes=KEPT_BYTES))
-        for me, hub in hubs.items()
-    }
-    for me, group in groups.items():
-        group.subscribe(partial(_count, orders[me]))
-    return list(groups.values())

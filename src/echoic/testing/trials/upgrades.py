@@ -114,14 +114,16 @@ def check_refused(act: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def met(charter: Charter | None, *voices: Dialect) -> Iterator[tuple[Hub, Hub, str]]:
-    """Start a hub that is dialled and one that dials, and say where the first is heard in another voice, and hears so."""
-    parties = party_of(charter, "dialled"), party_of(charter, "dialler")
-    shown, behind = parties[0]["identity"], parties[1]["identity"]
-    identities = (shown, behind) if shown is not None and behind is not None else None
-    with Hub(f"{HOST}:0", **parties[0]) as dialled, Hub(f"{HOST}:0", **parties[1]) as dialler:
-        with Interpreter(dialled.address, *voices, identities=identities) as between:
-            yield dialled, dialler, f"echoic://{between.address}/{CHANNEL}"
+def met(charter: Charter | None, voices: tuple[Dialect, Dialect]) -> Iterator[tuple[Hub, Hub, str]]:
+    """Start a hub that is dialled and one that dials; yield both, and the channel by way of who speaks for them."""
+    there, here = party_of(charter, "dialled"), party_of(charter, "dialler")
+    identities = (there["identity"], here["identity"])
+    with (
+        Hub(f"{HOST}:0", **there) as dialled,
+        Hub(f"{HOST}:0", **here) as dialler,
+        Interpreter(dialled.address, *voices, identities) as between,
+    ):
+        yield dialled, dialler, f"echoic://{between.address}/{CHANNEL}"
 
 
 def talk(chance: random.Random, dialect: type[Dialect], charter: Charter | None = None) -> None:
@@ -134,7 +136,7 @@ def talk(chance: random.Random, dialect: type[Dialect], charter: Charter | None 
     pair = draw_pair(chance)
     strange, plain = dialect(chance), Dialect(chance)
     voices = (strange, plain) if chance.random() < 0.5 else (plain, strange)
-    with met(charter, *voices) as (dialled, dialler, id):
+    with met(charter, voices) as (dialled, dialler, id):
         there = dialled.create(CHANNEL, pair.former)
         here = dialler.open(id, pair.latter)
         heard: list[object] = []
@@ -172,7 +174,7 @@ def part(chance: random.Random, charter: Charter | None = None) -> None:
     """
     later = NextVersion(chance)
     for voices in ((later, Dialect(chance)), (later, later)):
-        with met(charter, *voices) as (dialled, dialler, id):
+        with met(charter, voices) as (dialled, dialler, id):
             try:
                 dialler.describe(id)
             except EchoicError as error:
