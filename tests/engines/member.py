@@ -1,6 +1,6 @@
 """A member of a group that does what it is told and writes down what it is given (`stories`): here, or as a process.
 
-    python -m tests.engines.member NAME ADDRESS [CERTIFICATE KEY AUTHORITY]
+    python -m tests.engines.member NAME ADDRESS [CERTIFICATE KEY AUTHORITY [RIGHTS]]
 
 As a process it has a hub at the address, reads one command a line, as `{"do": "submit", "count": 3}`, and answers each
 with a line, `{"result": 3}` or `{"error": "DeliveryError", "reason": "..."}`. It ends when nobody speaks to it any
@@ -246,8 +246,8 @@ def _resident_bytes() -> int:
 
 def main(name: str, address: str, *identity: str) -> None:
     """Do what is read, until nothing more is."""
-    proof = Identity(*map(Path, identity)) if identity else None
-    with Hub(address, identity=proof, insecure=proof is None) as hub:
+    proof = Identity(*map(Path, identity[:3])) if identity else None
+    with Hub(address, identity=proof, insecure=proof is None, rights="".join(identity[3:]) or None) as hub:
         attendant = Attendant(name, hub.join)
         print(json.dumps({"result": hub.address}), flush=True)
         for line in sys.stdin:

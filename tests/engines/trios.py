@@ -29,6 +29,7 @@ from echoic import Hub, errors
 from echoic.hub.group import Group
 from echoic.links import Identity
 from echoic.testing import SimulatedMembers
+from echoic.testing.charter import Charter, party_of
 from tests.engines.corosync_cluster import CorosyncCluster
 from tests.engines.member import Attendant
 from tests.engines.nursery import Fledgling, hatch
@@ -409,6 +410,7 @@ class ProcessTrio(Trio):
         folder: Path,
         nodes: CorosyncNodes | Namespaces | None,
         identity: Callable[[str], Identity] | None = None,
+        charter: Charter | None = None,
         **defaults: object,
     ) -> None:
         lacks = {} if nodes is not None else {"cut": why_no_namespaces()}
@@ -418,6 +420,8 @@ class ProcessTrio(Trio):
         self.nodes = nodes
         self.processes: dict[str, Fledgling] = {}
         self.peers = {name: address_of(name, nodes, port=next(PORTS)) for name in NAMES}
+        self.charter = charter
+        """By which certificates and rights members go, if not by an identity alone."""
         self._identities = {name: identity(name) for name in NAMES} if identity else {}
         self.bug = ""
         """A mistake that all processes have which are started from here on."""
@@ -425,8 +429,10 @@ class ProcessTrio(Trio):
     def start(self, *names: str) -> None:
         """Start the processes of members, which are of no group yet."""
         for name in names:
-            identity = self._identities.get(name)
+            party = party_of(self.charter, name)
+            identity = party["identity"] or self._identities.get(name)
             proof = [str(identity.certificate), str(identity.key), str(identity.authority)] if identity else []
+            proof += [str(party["rights"])] if party["rights"] else []
             errors_path = self.folder / f"{name}.errors"
             places = self.nodes.places(int(name[1:])) if self.nodes is not None else []
             self.processes[name] = hatch([name, self.peers[name], *proof], places, errors_path)

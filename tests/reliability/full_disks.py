@@ -1,7 +1,8 @@
 """What is kept durably, on a disk that is full for a while: a journal, the log of a group's member, an intake.
 
 Each round works on a disk of its own, which is filled at some moment. The producer must be told why it cannot go on,
-what was acknowledged must be there meanwhile, and when there is room everything goes on and is there, once.
+what was acknowledged must be there meanwhile, and when there is room everything goes on and is there, once. With a
+charter hubs have certificates, and just the rights that they need.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from echoic.errors import EchoicError
 from echoic.groups.writes import Append, Entry
 from echoic.hub import Source
 from echoic.recorder import Disk, verify
+from echoic.testing.charter import Charter, Grants, party_of
 from echoic.testing.group_log_campaign import LogBook, LogState
 from echoic.testing.kill_roles import Tick, ticks, wrong_ticks
 from tests.hub.intake_parties import Writer, recorded
@@ -22,21 +24,27 @@ from tests.hub.parties import Tick as Row
 from tests.hub.parties import eventually
 from tests.reliability.small_disk import SmallDisk
 
-__all__ = ["ROUNDS", "fill_under_group_log", "fill_under_intake", "fill_under_journal"]
+__all__ = ["GRANTS", "ROUNDS", "fill_under_group_log", "fill_under_intake", "fill_under_journal"]
 
+GRANTS: Final[Grants] = {
+    "market": ["publish,admin ticks"],
+    "recorder": ["subscribe ticks"],
+    "intake": ["admin,subscribe ticks.intake"],
+    "query": ["publish ticks.intake"],
+}
 TOLD: Final = "space"
 EVENTS: Final = 30_000
 ROWS: Final = 2000
 ENTRY_BYTES: Final = 3000
 STEPS_MAX: Final = 300
-SHORT_SECONDS: Final = 1.0
+SHORT_SECONDS: Final = 2.0  # longer than an intake takes to say that it is busy, and why
 LONG_SECONDS: Final = 60.0
 
 
-def fill_under_journal(disk: SmallDisk, random: Random) -> None:
+def fill_under_journal(disk: SmallDisk, random: Random, charter: Charter | None = None) -> None:
     """Fill the disk of a recorder."""
     path = disk.fresh("journals")
-    with Hub() as market, Hub() as keeper:
+    with Hub(**party_of(charter, "market")) as market, Hub(**party_of(charter, "recorder")) as keeper:
         channel = market.create("ticks", Tick)
         with keeper.record(channel.id, path, segment_bytes_max=random.choice((20_000, 200_000))) as recording:
             source = channel.source(name="feed")
@@ -84,8 +92,11 @@ def problem_of(act: Callable[[], None]) -> str:
     return ""
 
 
-def fill_under_group_log(disk: SmallDisk, random: Random) -> None:
-    """Fill the disk of a group's member, whose log ends with the reason and is opened again when there is room."""
+def fill_under_group_log(disk: SmallDisk, random: Random, _: Charter | None = None) -> None:
+    """Fill the disk of a group's member, whose log ends with the reason and is opened again when there is room.
+
+    It has to do with nobody else, so there is nobody to have a right.
+    """
     path, book = disk.fresh("log"), LogBook()
     log = open_log(path, random)
     number, full_after = 0, random.randrange(100)
@@ -125,10 +136,10 @@ def keep(log: LogFile, write: Append) -> None:
     log.sync()
 
 
-def fill_under_intake(disk: SmallDisk, random: Random) -> None:
+def fill_under_intake(disk: SmallDisk, random: Random, charter: Charter | None = None) -> None:
     """Fill the disk of an intake, which refuses to commit or waits with the reason, and takes the same epoch later."""
     path = disk.fresh("journals")
-    with Hub() as keeper, Hub() as query:
+    with Hub(**party_of(charter, "intake")) as keeper, Hub(**party_of(charter, "query")) as query:
         with keeper.intake("ticks", path, Row) as intake:
             writer = Writer(query, intake.channel.id, timeout=SHORT_SECONDS)
             epoch, full_after, problem = 0, random.randrange(4), ""
@@ -153,7 +164,7 @@ def rows_of(epoch: int) -> range:
     return range(epoch * ROWS, (epoch + 1) * ROWS)
 
 
-ROUNDS: Final[tuple[Callable[[SmallDisk, Random], None], ...]] = (
+ROUNDS: Final[tuple[Callable[[SmallDisk, Random, Charter | None], None], ...]] = (
     fill_under_journal,
     fill_under_group_log,
     fill_under_intake,

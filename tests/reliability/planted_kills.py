@@ -32,6 +32,7 @@ EVENTS: Final = 400_000
 SEED: Final = 11
 CHANGED_EVERY: Final = 50
 HASTE_SECONDS: Final = 0.05
+SHORT_SECONDS: Final = 3.0
 
 
 def forget_bookmarks() -> None:
@@ -80,10 +81,17 @@ def change_payloads() -> None:
     kill_campaign.publish = corrupt
 
 
+def withdraw_a_right() -> None:
+    """Let sinks have no right; everybody else has his, or nothing would be recorded."""
+    kill_campaign.GRANTS = {**kill_roles.GRANTS, "sink": ()}  # type: ignore[misc] - the fault
+    kill_roles.PATIENCE_SECONDS = SHORT_SECONDS  # type: ignore[misc] - nobody else is kept waiting
+
+
 FAULTS: Final[dict[str, tuple[Callable[[], None], Kind]]] = {
     "sinks forget their bookmarks": (forget_bookmarks, "sink"),
     "the recorder acknowledges before it writes": (acknowledge_early, "recorder"),
     "payloads are changed": (change_payloads, "source"),
+    "sinks have no right to subscribe": (withdraw_a_right, "sink"),
 }
 
 
@@ -94,7 +102,10 @@ def main() -> None:
     plant()
     kill_campaign.DECK = (victim,)  # type: ignore[misc] - whoever else is killed shows nothing
     sinks = 2 if victim == "sink" else 0  # they would wait in vain for what is lost
-    report = run_campaign(EVENTS, int(kills), SEED, lambda text: None, folder=Path(folder), sinks=sinks)
+    secured = plant is withdraw_a_right
+    report = run_campaign(
+        EVENTS, int(kills), SEED, lambda text: None, folder=Path(folder), sinks=sinks, secured=secured
+    )
     sys.stdout.write(msgspec.json.encode(report).decode())
 
 

@@ -19,7 +19,9 @@ KILLS = 4
 
 def test_nothing_is_lost_or_doubled_through_kills_of_everybody(request: pytest.FixtureRequest) -> None:
     figures = try_out(request, "kills").figures
-    assert {f"kills_of_{kind}" for kind in ("source", "recorder", "sink", "manager", "names")} <= figures.keys()
+    for part in ("", "secured_"):
+        kinds = {f"{part}kills_of_{kind}" for kind in ("source", "recorder", "sink", "manager", "names")}
+        assert kinds <= figures.keys()
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_nothing_is_lost_or_doubled_through_kills_of_everybody(request: pytest.F
         ("sinks forget their bookmarks", "sink"),
         ("the recorder acknowledges before it writes", "are lost"),
         ("payloads are changed", "has check"),
+        ("sinks have no right to subscribe", "ended with status"),
     ],
 )
 def test_a_fault_is_found(fault: str, told: str, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Real partitions: three members of a group in three namespaces, whose firewalls lose packets one way or both.
 
 Whoever can speak with a majority goes on; whoever cannot is given nothing; and when the firewall lets everything pass
-again all are one within seconds, with one history. A channel across the same cuts loses nothing.
+again all are one within seconds, with one history. A channel across the same cuts loses nothing. Half of the cuts are
+between members and hubs that are plain, half between secured ones: with certificates, and just the rights they need.
 
     two-way     nothing comes in, nothing goes out
     deaf        it can speak, and hears nothing
@@ -16,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from echoic.errors import EchoicError
+from echoic.testing.charter import Charter
 from echoic.testing.trials.accounts import check_accounts
 from tests.engines.fault_campaign import Campaign
 from tests.engines.trios import NAMES, ProcessTrio, namespaces
@@ -33,10 +36,18 @@ FLAP_SECONDS = 0.1
 HOOKS = {"two-way": ("input", "output"), "deaf": ("input",), "mute": ("output",), "flapping": ("input", "output")}
 
 
+MEMBER = ["publish,subscribe embedded-*"]
+GRANTS = {**dict.fromkeys(NAMES, MEMBER), "source": ["publish,admin ticks"], "sink": ["subscribe ticks"]}
+HOSTS = {role: [f"10.99.0.{node}"] for role, node in {"n1": 1, "n2": 2, "n3": 3, "source": 1, "sink": 3}.items()}
+
+
 @pytest.fixture
-def trio(tmp_path: Path) -> Iterator[ProcessTrio]:
+def trio(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ProcessTrio]:
+    """Plain, unless a test asks for rights."""
+    grants = getattr(request, "param", None)
+    charter = Charter.draw_up(tmp_path / "charter", grants, HOSTS) if grants else None
     with namespaces(tmp_path / "nodes") as nodes:
-        made = ProcessTrio("embedded", tmp_path, nodes, durability="disk")
+        made = ProcessTrio("embedded", tmp_path, nodes, charter=charter, durability="disk")
         yield made
         made.close()
 
@@ -89,14 +100,15 @@ class Crossing:
     """A channel from the node of one member to that of another."""
 
     def __init__(self, trio: ProcessTrio, start: Start) -> None:
-        def at(node: int) -> dict[str, object]:
+        def at(node: int, role: str) -> dict[str, object]:
             place = ["ip", "netns", "exec", f"{trio.nodes.id}-n{node}"]
-            return {"prefix": place, "listen": f"10.99.0.{node}:0", "insecure": True}
+            papers = {"charter": str(trio.charter.folder), "identity": role} if trio.charter else {"insecure": True}
+            return {"prefix": place, "listen": f"10.99.0.{node}:0", **papers}
 
         self.source: Process = start(
-            "publish", channel="ticks", create=True, producer=1, pause=0.02, pause_every=20, **at(1)
+            "publish", channel="ticks", create=True, producer=1, pause=0.02, pause_every=20, **at(1, "source")
         )
-        self.sink: Process = start("watch", channel=self.source.started["id"], **at(3))
+        self.sink: Process = start("watch", channel=self.source.started["id"], **at(3, "sink"))
         assert self.sink.started
 
     def check(self) -> None:
@@ -108,6 +120,7 @@ class Crossing:
         assert found == []
 
 
+@pytest.mark.parametrize("trio", [None, GRANTS], indirect=True, ids=["plain", "secured"])
 def test_majorities_go_on_minorities_stop_and_all_are_one_again(
     request: pytest.FixtureRequest, trio: ProcessTrio, start: Start
 ) -> None:
@@ -115,7 +128,8 @@ def test_majorities_go_on_minorities_stop_and_all_are_one_again(
     seed = time.time_ns() % 2**32 if given is None else given
     print(f"seed {seed}")
     partitions, crossing = Partitions(trio, seed), Crossing(trio, start)
-    for number in range(sized(request, "partitions")):
+    size = sized(request, "partitions")
+    for number in range(size // 2, size) if trio.charter else range(size // 2):
         kind = list(HOOKS)[number % len(HOOKS)]
         name = trio.leader() if number % 2 else partitions.chance.choice(NAMES)
         partitions.cut(name, kind)
@@ -125,7 +139,10 @@ def test_majorities_go_on_minorities_stop_and_all_are_one_again(
     figures = partitions.campaign.finish()
     crossing.check()
     slowest = max(partitions.merge_seconds)
-    print(f"{len(partitions.merge_seconds)} cuts: {figures.events} events, one again after {slowest:.2f} s at most")
+    kind = "secured" if trio.charter else "plain"
+    print(
+        f"{len(partitions.merge_seconds)} {kind} cuts: {figures.events} events, one again after {slowest:.2f} s at most"
+    )
     assert slowest < MERGE_SECONDS, f"seed {seed}"
     assert figures.events > 100
 
@@ -137,3 +154,11 @@ def test_a_member_that_is_not_cut_off_is_found_to_go_on(trio: ProcessTrio, monke
     monkeypatch.setattr(partitions.firewalls["n2"], "drop", lambda *_: None)
     with pytest.raises(AssertionError, match="n2 was two-way and went on"):
         partitions.cut("n2", "two-way")
+
+
+@pytest.mark.parametrize("trio", [{**GRANTS, "n3": ["subscribe embedded-*"]}], indirect=True, ids=["silent n3"])
+def test_a_right_that_is_missing_is_found(trio: ProcessTrio) -> None:
+    """The part with rights is what it says: a member that may not publish is none."""
+    trio.join(wait=False)
+    with pytest.raises((AssertionError, EchoicError), match=r"no view of|may not"):
+        trio.wait_for_view(3.0)

@@ -4,15 +4,19 @@ Two network namespaces with a router between them. When its firewall loses every
 and hear nothing: neither an end nor a reset.
 
     source 10.77.1.2 ---- 10.77.1.1 router 10.77.2.1 ---- 10.77.2.2 sink
+
+Both dial by turns, and both are by turns plain and secured: with certificates, and just the rights that each needs.
 """
 
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Self
 
 import pytest
 
+from echoic.testing.charter import Charter
 from tests.reliability.firewall import Firewall, run, why_no_firewall
 from tests.reliability.trying import sized
 from tests.system.processes import Process, Start, processes, wait_until
@@ -20,6 +24,9 @@ from tests.system.processes import Process, Start, processes, wait_until
 NOTICED_SECONDS = 5.0
 SLACK_SECONDS = 10.0  # after which a test has failed, however busy the machine is
 IDLE_SECONDS = 0.5
+
+SOURCE_HOST, SINK_HOST = "10.77.1.2", "10.77.2.2"
+PAIRS = [("sink", False), ("sink", True), ("source", False), ("source", True)]
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(why_no_firewall()), reason=why_no_firewall())]
 
@@ -70,12 +77,25 @@ def seen(sink: Process) -> int:
     return sink.ask()["next"].get("1", 0)
 
 
+def secure(folder: Path, dialler: str) -> Charter:
+    """Let whoever is dialled manage the channel, and each do with it what he has to."""
+    grants = {"source": ["publish ticks"], "sink": ["subscribe ticks"]}
+    grants["source" if dialler == "sink" else "sink"].append("admin ticks")
+    return Charter.draw_up(folder / "charter", grants, {"source": [SOURCE_HOST], "sink": [SINK_HOST]})
+
+
 class Pair:
     """A source and a sink on the two sides."""
 
-    def __init__(self, router: Router, start: Start, dialler: str) -> None:
-        left = {"prefix": ["ip", "netns", "exec", router.left], "listen": "10.77.1.2:0", "insecure": True}
-        right = {"prefix": ["ip", "netns", "exec", router.right], "listen": "10.77.2.2:0", "insecure": True}
+    def __init__(
+        self, router: Router, start: Start, dialler: str, charter: Charter | None = None, *, patient: bool = False
+    ) -> None:
+        def on(namespace: str, host: str, role: str) -> dict[str, object]:
+            papers = {"charter": str(charter.folder), "identity": role} if charter else {"insecure": True}
+            place = ["ip", "netns", "exec", namespace]
+            return {"prefix": place, "listen": f"{host}:0", "patient": patient, **papers}
+
+        left, right = on(router.left, SOURCE_HOST, "source"), on(router.right, SINK_HOST, "sink")
         pace = {"producer": 1, "pause": 0.01, "pause_every": 20}
         if dialler == "sink":
             self.source = start("publish", channel="ticks", create=True, **pace, **left)
@@ -83,7 +103,7 @@ class Pair:
         else:
             self.sink = start("watch", channel="ticks", create=True, **right)
             self.source = start("publish", channel=self.sink.started["id"], **pace, **left)
-        self._firewall = router.firewall
+        self._firewall, self._charter = router.firewall, charter
 
     def flow(self) -> None:
         before = seen(self.sink)
@@ -101,6 +121,7 @@ class Pair:
         return noticed
 
     def check(self) -> None:
+        assert self.source.ask()["peers"] == (["sink"] if self._charter else [""])
         submitted = self.source.ask("halt")["submitted"]
         wait_until(lambda: seen(self.sink) == submitted, "everything arrives")
         told = self.sink.ask()
@@ -109,19 +130,20 @@ class Pair:
         assert told["first"]["1"] + told["counted"]["1"] == submitted
 
 
-@pytest.mark.parametrize("dialler", ["sink", "source"])
+@pytest.mark.parametrize(("dialler", "secured"), PAIRS)
 def test_a_half_open_connection_is_noticed_and_resumed(
-    request: pytest.FixtureRequest, router: Router, start: Start, dialler: str
+    request: pytest.FixtureRequest, router: Router, start: Start, tmp_path: Path, dialler: str, secured: bool
 ) -> None:
-    cuts = sized(request, "half_open")
-    pair, noticed = Pair(router, start, dialler), list[float]()
-    for _ in range(cuts // 2 + (dialler == "sink" and cuts % 2)):
+    charter = secure(tmp_path, dialler) if secured else None
+    pair, noticed = Pair(router, start, dialler, charter), list[float]()
+    for _ in range(PAIRS.index((dialler, secured)), sized(request, "half_open"), len(PAIRS)):
         seconds = pair.cut()
         if seconds > NOTICED_SECONDS:  # the machine may have done something else for a moment
             seconds = pair.cut()
         noticed.append(seconds)
     pair.check()
-    print(f"{len(noticed)} cuts, dialled by the {dialler}: noticed after {max(noticed):.1f} s at most")
+    kind = "secured" if secured else "plain"
+    print(f"{len(noticed)} {kind} cuts, dialled by the {dialler}: noticed after {max(noticed):.1f} s at most")
     assert max(noticed) <= NOTICED_SECONDS
 
 
@@ -135,8 +157,23 @@ def test_an_idle_half_open_connection_is_noticed_too(router: Router, start: Star
 
 
 def test_a_cut_that_nobody_could_notice_is_not_noticed(router: Router, start: Start) -> None:
-    """The trial can fail: without a firewall nothing is noticed, though it is looked for in the same way."""
+    """What is noticed is the cut: without a firewall nothing is, though it is looked for in the same way."""
     pair = Pair(router, start, "sink")
     pair.flow()
     with pytest.raises(AssertionError, match="the source notices"):
         wait_until(lambda: pair.source.ask()["links"] != [True], "the source notices", 1.0)
+
+
+def test_hubs_that_wait_for_ever_for_a_silent_peer_are_found(
+    router: Router, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "SLACK_SECONDS", 0.0)
+    with pytest.raises(AssertionError, match="the source notices"):
+        Pair(router, start, "sink", patient=True).cut()
+
+
+def test_a_right_that_is_missing_is_found(router: Router, start: Start, tmp_path: Path) -> None:
+    hosts = {"source": [SOURCE_HOST], "sink": [SINK_HOST]}
+    charter = Charter.draw_up(tmp_path / "charter", {"source": ["publish,admin ticks"], "sink": []}, hosts)
+    with pytest.raises(AssertionError, match="a worker ended"):
+        Pair(router, start, "sink", charter).flow()

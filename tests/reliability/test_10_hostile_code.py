@@ -1,9 +1,12 @@
 """Trial 10: hostile code, shipped to a source that has other sinks."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from echoic.errors import EchoicError
+from echoic.testing.charter import Charter
 from echoic.testing.trials import hostile_code
 from echoic.testing.trials.hostile_code import Verdicts
 from echoic.testing.trials.hostile_programs import TEMPLATES, draw_programs
@@ -14,8 +17,9 @@ from tests.reliability.trying import try_out
 @pytest.mark.system
 def test_hostile_code_is_refused_or_stopped_and_the_other_sink_does_not_notice(request: pytest.FixtureRequest) -> None:
     figures = try_out(request, "hostile_code").figures
-    assert figures["refused"] > 10
-    assert figures["stopped"] > 5
+    assert figures["refused"] + figures["secured_refused"] > 10
+    assert figures["stopped"] + figures["secured_stopped"] > 5
+    assert min(figures["secured_refused"], figures["secured_stopped"]) > 1
     assert figures["sandbox"] == "bubblewrap"
 
 
@@ -51,3 +55,15 @@ def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         stage.close()
     assert any("was never stopped" in problem for problem in verdicts.problems)
+
+
+def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:
+    """The secured half is what it says: hostile code of who may not derive does not get as far as to be stopped."""
+    grants = {**hostile_code.GRANTS, "hostile": ["subscribe samples"]}
+    stage = hostile_code.Stage(Charter.draw_up(tmp_path / "charter", grants))
+    harmful = next(iter(draw_programs(Random(1), 1)))
+    try:
+        with pytest.raises(EchoicError, match="`hostile` may not derive `samples`"):
+            hostile_code._try_program(stage, harmful, Verdicts())  # noqa: SLF001 - one of many
+    finally:
+        stage.close()

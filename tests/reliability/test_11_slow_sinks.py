@@ -5,8 +5,10 @@ import re
 import msgspec
 import pytest
 
+from echoic.errors import LocalError
+from echoic.testing.trials import slow_sinks
 from echoic.testing.trials.accounts import Ledger, Spans, check_accounts
-from echoic.testing.trials.slow_sinks import LIMIT_BYTES, Outcome, Rates, judge
+from echoic.testing.trials.slow_sinks import LIMIT_BYTES, Outcome, Rates, endure, judge
 from tests.reliability.trying import try_out
 
 pytestmark = pytest.mark.system
@@ -45,6 +47,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
         ({"total": 1001}, "end with 1000 events, expected 1001"),
         ({"delivered": [(700, 999), (0, 399)]}, "delivered .* after"),
         ({"keen": {"afflicted": [(0, 998)]}}, "the keen sink of afflicted end with 999"),
+        ({"secured": True, "growth_bytes": LIMIT_BYTES["drop_oldest"]}, "with drop_oldest, secured, limit is"),
         ({"rule": "disconnect", "delivered": [(0, 399)], "gaps": []}, "was not cut off"),
         ({"rule": "block"}, "a sink with block was told of gaps"),
         ({"rule": "block", "waited": False}, "did not wait"),
@@ -54,6 +57,12 @@ def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     problems = judge(msgspec.structs.replace(GOOD, **change))
     assert problems
     assert any(re.search(found, problem) for problem in problems), problems
+
+
+def test_a_right_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_sinks, "GRANTS", {**slow_sinks.GRANTS, "keen": ()})
+    with pytest.raises(LocalError, match="worker count has ended with 1"):
+        endure("block", 0, secured=True)
 
 
 def test_a_ledger_settles_each_number_once() -> None:

@@ -1,11 +1,15 @@
 """Many connections: all are answered, cost what they may, and leave nothing; and whatever does not is found."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from echoic.testing.trials.connections import Visit, judge
+from echoic.testing.charter import Charter
+from echoic.testing.trials import connections
+from echoic.testing.trials.callers import GRANTS
+from echoic.testing.trials.connections import Visit, judge, visit
 from echoic.testing.trials.vital_signs import VitalSigns
 from tests.reliability.trying import try_out
 
@@ -45,3 +49,9 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     (problem,) = judge(msgspec.structs.replace(GOOD, **change))
     assert re.search(found, problem)
+
+
+def test_a_right_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.1)
+    found = visit("tls", 3, Charter.draw_up(tmp_path / "charter", {**GRANTS, "caller": ()}))
+    assert "0 of 3 tls connections were answered when they came" in judge(found)[0]

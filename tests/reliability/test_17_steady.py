@@ -2,10 +2,16 @@
 
 import random
 import time
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from echoic.errors import LocalError
+from echoic.testing.charter import Charter
 from echoic.testing.trials.flatness import Life, growth_per_ten_minutes, judge_life, judge_round_trips, slope
+from echoic.testing.trials.steady import Part
+from echoic.testing.trials.steady_parties import GRANTS
 from echoic.testing.trials.vital_signs import MEGABYTE, VitalSigns, signs_of
 from echoic.testing.trials.workers import Conversation, workers
 from tests.reliability.trying import try_out
@@ -81,3 +87,9 @@ def test_a_process_that_really_leaks_is_found() -> None:
             time.sleep(0.001)
         assert growth_per_ten_minutes(made) == pytest.approx(600 * LEAK_BYTES, rel=0.3)
         assert "a hoarder grows by" in judge_life(made)[0]
+
+
+def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:
+    charter = Charter.draw_up(tmp_path / "charter", {**GRANTS, "sinks": ["subscribe load"]})
+    with ExitStack() as stack, workers() as start, pytest.raises(LocalError, match="worker watch has ended with 1"):
+        Part("secured ", charter, start, tmp_path / "journal", stack)

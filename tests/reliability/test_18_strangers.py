@@ -1,11 +1,14 @@
 """Strangers who attack: honest peers hardly notice, nothing is left behind; and whatever is is found."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from echoic.testing.trials.strangers import GROWTH_BYTES_MAX, Siege, judge
+from echoic.errors import LocalError
+from echoic.testing.charter import Charter
+from echoic.testing.trials.strangers import GRANTS, GROWTH_BYTES_MAX, Siege, besiege, judge
 from echoic.testing.trials.vital_signs import VitalSigns
 from tests.reliability.trying import try_out
 
@@ -43,3 +46,9 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     (problem,) = judge(msgspec.structs.replace(GOOD, **change))
     assert re.search(found, problem)
+
+
+def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:
+    charter = Charter.draw_up(tmp_path / "charter", {**GRANTS, "honest": ()})
+    with pytest.raises(LocalError, match="worker be_honest has ended with 1"):
+        besiege(charter, 1, 0)

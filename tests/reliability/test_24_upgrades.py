@@ -36,7 +36,8 @@ class LaterWeather:
 def test_hubs_and_journals_of_other_versions_are_understood_or_told_that_they_are_not(
     request: pytest.FixtureRequest,
 ) -> None:
-    try_out(request, "upgrades")
+    figures = try_out(request, "upgrades").figures
+    assert figures["secured"] >= 4
 
 
 def test_a_large_event_is_refused_for_a_hub_that_knows_of_none_and_small_ones_go_on() -> None:
@@ -90,4 +91,11 @@ def test_a_hub_that_believes_every_version_to_be_its_own_is_found(monkeypatch: p
 
     monkeypatch.setattr(hello, "_version_decoder", msgspec.msgpack.Decoder(Believing))
     (problem,) = upgrades.run(10, 0, lambda done: None).problems
-    assert "(other_version), seed 0" in problem
+    assert "(other_version, secured), seed 0" in problem
+
+
+def test_a_right_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrades, "GRANTS", {**upgrades.GRANTS, "dialler": ["publish things"]})
+    problems = upgrades.run(10, 1, lambda done: None).problems
+    assert problems
+    assert all(", secured), seed 1: " in problem and "may not subscribe" in problem for problem in problems), problems

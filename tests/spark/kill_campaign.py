@@ -1,6 +1,6 @@
 """A campaign of kills: a pipeline and all around it are killed under load, and its tables equal the journal.
 
-    python -m tests.spark.kill_campaign --kills 30 --seed 7
+    python -m tests.spark.kill_campaign --kills 30 --seed 7 --secured
 
 `tests/reliability/test_25_spark_restart.py` is the trial that runs it.
 
@@ -14,6 +14,8 @@ recorder or the intake. Kills come while batches are under way: when Spark has w
 not yet that it is done. The dead are started again. In the end the exchange stops, the pipeline finishes what there is,
 and then the first table and the channel's journal must have each tick of the recorded channel exactly once, and the
 windows must add up.
+
+`--secured` gives each of them a certificate, by $ECHOIC_IDENTITY, and just the rights that it needs, by $ECHOIC_RIGHTS.
 """
 
 import argparse
@@ -35,13 +37,20 @@ import pyarrow
 
 import echoic
 from echoic.spark import committed_files
+from echoic.testing.charter import Charter, Grants, environment_of
 from tests.spark.kill_exchange import TICK
 
-__all__ = ["CampaignReport", "differences_in", "run_campaign"]
+__all__ = ["GRANTS", "CampaignReport", "differences_in", "run_campaign"]
 
 Kind = Literal["driver", "workers", "recorder", "intake"]
 
 KINDS: Final[tuple[Kind, ...]] = ("driver", "workers", "recorder", "intake")
+GRANTS: Final[Grants] = {
+    "exchange": ["publish,admin ticks"],
+    "recorder": ["subscribe ticks"],
+    "intake": ["admin copies", "admin,subscribe copies.intake"],
+    "driver": ["admin pipeline.kills", "publish copies", "publish copies.intake"],
+}
 START_SECONDS: Final = 90.0
 FINISH_SECONDS: Final = 180.0
 POLL_SECONDS: Final = 0.05
@@ -95,8 +104,9 @@ class CampaignReport(msgspec.Struct, frozen=True):
 class Campaign:
     """The processes, and the folder that all of them work in."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, *, secured: bool = False) -> None:
         self.folder: Final = folder
+        self._charter = Charter.draw_up(folder / "charter", GRANTS) if secured else None
         self.killed: Final[Counter[str]] = Counter()
         self._chance: Final = random.Random(seed)
         self._processes: Final[dict[str, subprocess.Popen[bytes]]] = {}
@@ -195,11 +205,12 @@ class Campaign:
             self._processes[name].wait(FINISH_SECONDS)
 
     def _start(self, name: str, command: list[str]) -> None:
+        paths = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                env={**os.environ, **environment_of(self._charter, name), "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -219,10 +230,12 @@ class Campaign:
             time.sleep(POLL_SECONDS)
 
 
-def run_campaign(folder: Path, kinds: list[Kind], seed: int, tell: Callable[[str], None] = print) -> CampaignReport:
+def run_campaign(
+    folder: Path, kinds: list[Kind], seed: int, tell: Callable[[str], None] = print, *, secured: bool = False
+) -> CampaignReport:
     """Kill what is named, in this order, and return what is wrong afterwards."""
     began = time.monotonic()
-    campaign = Campaign(folder, seed)
+    campaign = Campaign(folder, seed, secured=secured)
     campaign.run(kinds, tell)
     recorded = len(_numbers(echoic.Journal(folder / "journals", "ticks")))
     return CampaignReport(seed, dict(campaign.killed), time.monotonic() - began, recorded, differences_in(folder))
@@ -326,6 +339,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--secured", action="store_true", help="with certificates and rights")
     parser.add_argument("--folder", type=Path, help="where to work; temporary if not given")
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
@@ -334,7 +348,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(exist_ok=True)
-        report = run_campaign(folder.resolve(), kinds, arguments.seed, lambda text: print(text, file=sys.stderr))
+        report = run_campaign(
+            folder.resolve(),
+            kinds,
+            arguments.seed,
+            lambda text: print(text, file=sys.stderr),
+            secured=arguments.secured,
+        )
     print(json.dumps(msgspec.to_builtins(report)))
     sys.exit(1 if report.wrong else 0)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import echoic
 from echoic.errors import UnreachableError
+from echoic.testing.charter import party_of_environment
 
 __all__ = ["TICK", "Tick", "main"]
 
@@ -30,7 +31,11 @@ class Tick:
 def main() -> None:
     """Publish ticks in the folder's channel until the file `enough` is there and all is recorded."""
     folder = Path(sys.argv[1])
-    with echoic.Hub(name="exchange") as names, echoic.Hub(names=names.address, name="market") as hub:
+    party = party_of_environment()
+    with (
+        echoic.Hub(name="exchange", **party) as names,
+        echoic.Hub(names=names.address, name="market", **party) as hub,
+    ):
         ticks = hub.create("ticks", Tick)
         (folder / "names.part").write_text(names.address, "utf-8")
         (folder / "names.part").rename(folder / "names")

@@ -3,6 +3,9 @@
 Run as a program it reads one line of options from its input and answers with lines of JSON. A sink tells what it has
 seen when it is asked, perhaps of a channel that it derives, a source publishes until it is told to stop. A nuisance
 derives whatever it is told and does nothing else.
+
+With the folder of a charter and a role it has that role's certificate and rights. One that is told to be patient waits
+ten minutes for a peer from which nothing comes, which no hub should.
 """
 
 import json
@@ -13,8 +16,11 @@ import time
 from pathlib import Path
 
 import echoic
+from echoic.links import sockets
+from echoic.testing.charter import PLAIN, Charter, Party
 
 PAUSE_EVERY = 200
+PATIENT_SECONDS = 600
 
 
 @echoic.event
@@ -70,11 +76,12 @@ def publish(hub: echoic.Hub, options: dict) -> None:
             stop.set()
             thread.join()
         links = [link.connected for link in hub.statistics().links]
+        peers = [link.who for link in hub.statistics().links]
         derivations = {
             counts.name: {"events": counts.events_in, "faults": counts.faults, "suspended": counts.suspended}
             for counts in hub.report(hub.address).derivations
         }
-        say(submitted=counts["submitted"], memory=memory_bytes(), links=links, derivations=derivations)
+        say(submitted=counts["submitted"], memory=memory_bytes(), links=links, peers=peers, derivations=derivations)
     stop.set()
     thread.join(10)
 
@@ -141,10 +148,22 @@ def assail(hub: echoic.Hub, options: dict) -> None:
 ROLES = {"manage": manage, "publish": publish, "watch": watch, "assail": assail}
 
 
+def party(options: dict) -> Party:
+    folder = options.get("charter")
+    return Charter(Path(folder)).party(options["identity"]) if folder else PLAIN
+
+
+def be_patient() -> None:
+    sockets.KEEPALIVE_SECONDS = PATIENT_SECONDS
+    sockets.UNCONFIRMED_MILLISECONDS_MAX = 1000 * PATIENT_SECONDS
+
+
 def main() -> None:
     options = json.loads(sys.stdin.readline())
+    if options.get("patient"):
+        be_patient()
     listen, names = options.get("listen", "127.0.0.1:0"), options.get("names", ())
-    with echoic.Hub(listen, names=names, insecure=options.get("insecure", False)) as hub:
+    with echoic.Hub(listen, names=names, insecure=options.get("insecure", False), **party(options)) as hub:
         ROLES[options["role"]](hub, options)
 
 

@@ -1,6 +1,6 @@
 """A campaign of kills: everybody a channel has is killed under load, and nothing is lost or doubled.
 
-    python -m echoic.testing.kill_campaign --events 10000000 --kills 200 --seed 7
+    python -m echoic.testing.kill_campaign --events 10000000 --kills 200 --seed 7 --secured
 
 The seed decides whom, when, and how long it stays away: a source, the recorder, a durable sink, the manager, the name
 server. Manager and name server come back at their address, the recorder there or elsewhere. Between two kills each
@@ -10,6 +10,9 @@ fast the machine is, and a campaign takes as long as its kills do.
 This process has no threads and no hub: it forks the others (`kill_crew`), watches the scoreboard (`kill_roles`), and
 sends SIGKILL. In the end the journal must have every event of every source exactly once, in order, with the very bytes
 that were submitted, and every sink must have seen just that (`kill_audit`).
+
+`--secured` gives every process the certificate of its role and a file of rights (`charter`), so that all links are TLS
+and everybody has the rights that it needs and no other.
 """
 
 import argparse
@@ -26,9 +29,20 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from echoic.recorder import Journal
+from echoic.testing.charter import Charter
 from echoic.testing.kill_audit import Audit
 from echoic.testing.kill_crew import END_SECONDS, POLL_SECONDS, Crew
-from echoic.testing.kill_roles import CHANNEL, Scoreboard, Setting, consume, manage, publish, record, serve_names
+from echoic.testing.kill_roles import (
+    CHANNEL,
+    GRANTS,
+    Scoreboard,
+    Setting,
+    consume,
+    manage,
+    publish,
+    record,
+    serve_names,
+)
 
 __all__ = ["Campaign", "CampaignReport", "run_campaign"]
 
@@ -87,6 +101,7 @@ class Campaign:
         seed: int,
         *,
         sinks: int = SINKS,
+        secured: bool = False,
         count: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Plan it.
@@ -97,6 +112,7 @@ class Campaign:
             kills: How many kills.
             seed: What decides.
             sinks: How many durable sinks there are.
+            secured: Whether all have certificates, and the rights of their roles.
             count: Called with the number of each kill that was done.
         """
         self.seed: Final = seed
@@ -104,7 +120,10 @@ class Campaign:
         self._chance = random.Random(seed)
         addresses = [f"127.0.0.1:{port}" for port in _free_ports(self._chance, 3)]
         self._recorder_at, names, manager = addresses
-        self.setting: Final = Setting(str(folder), max(events // SOURCES, 1), SOURCES, sinks, names, manager)
+        charter = str(Charter.draw_up(folder / "charter", GRANTS).folder) if secured else ""
+        self.setting: Final = Setting(
+            str(folder), max(events // SOURCES, 1), SOURCES, sinks, names, manager, charter=charter
+        )
         self.plan: Final = [self._draw(kind) for kind in self._shuffled(kills)]
         self._board: Final = Scoreboard(self.setting)
         self._crew: Final = Crew()
@@ -261,11 +280,12 @@ def run_campaign(
     *,
     folder: Path | None = None,
     sinks: int = SINKS,
+    secured: bool = False,
     count: Callable[[int], None] = lambda _: None,
 ) -> CampaignReport:
     """Run a campaign in a folder that is removed afterwards, unless it is given or something is wrong."""
     place = folder or Path(tempfile.mkdtemp(prefix="echoic-kills-"))
-    report = Campaign(place, events, kills, seed, sinks=sinks, count=count).run(tell)
+    report = Campaign(place, events, kills, seed, sinks=sinks, secured=secured, count=count).run(tell)
     if folder is None and report.clean:
         shutil.rmtree(place)
     return report
@@ -293,6 +313,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32), help="printed at the end")
     parser.add_argument("--sinks", type=int, default=SINKS)
+    parser.add_argument("--secured", action="store_true", help="give all certificates, and the rights of their roles")
     parser.add_argument("--folder", type=Path, help="where to work; it is left as it is")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--count", action="store_true", help="print the number of each kill")
@@ -304,6 +325,7 @@ def main() -> None:
         Teller(chosen.quiet),
         folder=chosen.folder,
         sinks=chosen.sinks,
+        secured=chosen.secured,
         count=_print_count if chosen.count else lambda _: None,
     )
     sys.stdout.write(f"{msgspec.json.encode(report).decode()}\n")

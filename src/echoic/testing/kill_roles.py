@@ -6,6 +6,8 @@
     source      submits events that are a function of its index and their number, from wherever the journal has it
     sink        goes on where it stopped: its position and what it has seen are one row of a database of its own
 
+With a charter each has the certificate of its role, and just the rights that it needs.
+
 All of them share a *scoreboard*, a file of numbers that is mapped into memory: what a process has written there stays
 when it is killed a moment later, and nobody has to read pipes. What must not be is written into a file named after the
 process, and read at the end.
@@ -26,6 +28,7 @@ import numpy as np
 from echoic.errors import EchoicError
 from echoic.formats import event, int64, uint32
 from echoic.hub import Channel, Hub, Source, Stamp
+from echoic.testing.charter import PLAIN, Charter, Grants, Party
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHANNEL",
+    "GRANTS",
     "Memory",
     "Scoreboard",
     "Setting",
@@ -49,10 +53,18 @@ __all__ = [
 T = TypeVar("T")
 
 CHANNEL: Final = "ticks"
+GRANTS: Final[Grants] = {
+    "names": (),
+    "manager": (f"admin {CHANNEL}",),
+    "recorder": (f"subscribe {CHANNEL}",),
+    "source": (f"publish {CHANNEL}",),
+    "sink": (f"subscribe {CHANNEL}",),
+}
 MULTIPLIER: Final = np.uint64(6364136223846793005)
 INCREMENT: Final = np.uint64(1442695040888963407)
 RETRY_SECONDS: Final = 0.02
 BEAT_SECONDS: Final = 0.01
+STOP_SECONDS: Final = 0.5
 DRAIN_SECONDS: Final = 30.0
 DRAIN_EVERY: Final = 32
 PATIENCE_SECONDS: Final = 60.0
@@ -82,6 +94,12 @@ class Setting(msgspec.Struct, frozen=True):
     batch_max: int = 4096
     segment_bytes_max: int = 4 * 1024 * 1024
     partitions: int = 2
+    charter: str = ""
+    """The folder of the charter by which all go; without one, all are plain."""
+
+    def party(self, role: str) -> Party:
+        """Return what a hub of a role is started with."""
+        return Charter(Path(self.charter)).party(role) if self.charter else PLAIN
 
     @property
     def journal(self) -> Path:
@@ -146,36 +164,36 @@ def complain(setting: Setting, problem: str) -> None:
 def serve_names(setting: Setting) -> None:
     """Know by name what hubs manage, until told to stop."""
     stopped = _stop_signal()
-    with Hub(setting.names):
-        stopped.wait()
+    with Hub(setting.names, **setting.party("names")):
+        _wait(stopped)
 
 
 def manage(setting: Setting) -> None:
     """Manage the channel until told to stop."""
     stopped = _stop_signal()
-    with Hub(setting.manager, names=setting.names) as hub:
+    with Hub(setting.manager, names=setting.names, **setting.party("manager")) as hub:
         _retried(lambda: hub.create(CHANNEL, Tick))
-        stopped.wait()
+        _wait(stopped)
 
 
 def record(setting: Setting, listen: str) -> None:
     """Record the channel until told to stop."""
     stopped = _stop_signal()
-    with Hub(listen, names=setting.names) as hub:
+    with Hub(listen, names=setting.names, **setting.party("recorder")) as hub:
         opened = _channel(hub)
         recording = _retried(
             lambda: hub.record(
                 opened, setting.journal, partitions=setting.partitions, segment_bytes_max=setting.segment_bytes_max
             )
         )
-        stopped.wait()
+        _wait(stopped)
         recording.close()
 
 
 def publish(setting: Setting, index: int, seed: int) -> None:
     """Submit the events of a source that its journal does not have yet, and end when all are on the disk."""
     board, chance = Scoreboard(setting), np.random.default_rng(seed)
-    with Hub(names=setting.names) as hub:
+    with Hub(names=setting.names, **setting.party("source")) as hub:
         opened = _channel(hub)
         source = _retried(lambda: opened.source(name=f"feed-{index}"))
         position = source.position
@@ -216,7 +234,7 @@ def consume(setting: Setting, index: int) -> None:
     """Go on as a durable sink where the one before has stopped, until told to stop."""
     board, stopped = Scoreboard(setting), _stop_signal()
     memory = Memory(setting.database(index))
-    with Hub(names=setting.names) as hub:
+    with Hub(names=setting.names, **setting.party("sink")) as hub:
         opened = _channel(hub)
 
         def handle(batch: Batch, stamp: Stamp) -> None:
@@ -299,6 +317,12 @@ def _retried(act: Callable[[], T]) -> T:
             if time.monotonic() > deadline:
                 raise
             time.sleep(RETRY_SECONDS)
+
+
+def _wait(stopped: threading.Event) -> None:
+    """Wait until told to stop, and look now and then: a signal that another thread takes wakes nobody who waits."""
+    while not stopped.wait(STOP_SECONDS):
+        pass
 
 
 def _stop_signal() -> threading.Event:

@@ -1,14 +1,14 @@
 """Callers: connections to a hub that greet as hubs do, ask something, and otherwise cost their process next to nothing.
 
 A hub of its own for each would be a thread and a port each; here thousands are held by one process, which speaks when
-it is told to. They say that they cannot be dialled, and tell how much has arrived, as a hub must.
+it is told to. They say that they cannot be dialled, and tell how much has arrived, as a hub must. Where hubs have
+certificates and rights, they have those of a role, and must be shown the channel that it has a right to.
 """
 
 import os
 import resource
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 from echoic.channels import Browse, Greeting, Listing
@@ -18,13 +18,16 @@ from echoic.errors import EchoicError
 from echoic.hub import Hub
 from echoic.hub.hello import greet
 from echoic.links import Connection, Identity, dial
+from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.workers import Conversation
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, encode_frame
 
-__all__ = ["CALL", "HOST", "Caller", "call_often", "host", "raise_descriptor_limit"]
+__all__ = ["CALL", "GRANTS", "HOST", "Caller", "call_often", "host", "raise_descriptor_limit"]
 
 HOST: Final = f"{__name__}:host"
 CALL: Final = f"{__name__}:call_often"
+CHANNEL: Final = "ticks"
+GRANTS: Final[Grants] = {"host": [f"admin {CHANNEL}"], "caller": [f"subscribe {CHANNEL}"]}
 ABREAST: Final = 4
 ANSWER_ROUNDS_MAX: Final = 300  # of a tenth of a second
 DIAL_SECONDS: Final = 20.0
@@ -53,14 +56,16 @@ class Caller:
         self._asked = self._heard = 0
 
     def ask(self) -> bool:
-        """Ask for the channels there are; tell whether that was answered."""
+        """Ask for the channels there are; tell whether that was answered, and any shown."""
         self._asked += 1
         self._say(encode_message(self._asked, Browse()))
         for _ in range(ANSWER_ROUNDS_MAX):
-            if any(isinstance(message, Listing) for message in map(self._take, self._waiting)):
+            taken = [self._take(frame) for frame in self._waiting]
+            listing = next((message for message in taken if isinstance(message, Listing)), None)
+            if listing is not None:
                 self._waiting.clear()
                 self._connection.send([count_frame(self._session, self._heard)])
-                return True
+                return bool(listing.channels)
             data = self._connection.receive()
             if data == b"":
                 return False
@@ -93,17 +98,11 @@ def raise_descriptor_limit() -> int:
     return hard
 
 
-def identity_of(conversation: Conversation) -> Identity | None:
-    """Return who a worker was told to be."""
-    files = conversation.options.get("identity")
-    return Identity(*map(Path, files)) if files else None
-
-
 def host(conversation: Conversation) -> None:
     """Be the hub that is called; this runs in a worker."""
     raise_descriptor_limit()
-    with Hub("127.0.0.1:0", identity=identity_of(conversation)) as hub:
-        hub.create("ticks")
+    with Hub("127.0.0.1:0", **party_of_environment()) as hub:
+        hub.create(CHANNEL)
         conversation.say(address=hub.address)
         for _ in conversation.questions():
             conversation.say(links=len(hub.statistics().links))
@@ -112,7 +111,7 @@ def host(conversation: Conversation) -> None:
 def call_often(conversation: Conversation) -> None:
     """Hold as many callers as are wished for; this runs in a worker."""
     raise_descriptor_limit()
-    address, identity = conversation.options["address"], identity_of(conversation)
+    address, identity = conversation.options["address"], party_of_environment()["identity"]
     callers: list[Caller] = []
     faults: list[str] = []
 

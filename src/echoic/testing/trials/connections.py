@@ -5,8 +5,8 @@
     ask     every caller asks again
     close   one half takes leave, the other hangs up without a word
 
-A plain hub first, then one that speaks TLS only. A link has a thread of its own that waits for it, which is what its
-memory is for the most part: `ROOM_BYTES` is the budget.
+A plain hub first, then one that speaks TLS only and goes by rights, by which callers are shown one channel. A link has
+a thread of its own that waits for it, which is what its memory is for the most part: `ROOM_BYTES` is the budget.
 """
 
 import tempfile
@@ -18,9 +18,8 @@ from typing import Final
 import msgspec
 
 from echoic.errors import LocalError
-from echoic.links import Identity
-from echoic.testing.trials.callers import CALL, HOST, raise_descriptor_limit
-from echoic.testing.trials.certificates import issue_identity
+from echoic.testing.charter import Charter, environment_of
+from echoic.testing.trials.callers import CALL, GRANTS, HOST, raise_descriptor_limit
 from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 from echoic.testing.trials.vital_signs import VitalSigns, signs_of
 from echoic.testing.trials.workers import Worker, wait_until, workers
@@ -69,7 +68,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - nothing
     with tempfile.TemporaryDirectory(prefix="echoic-connections-") as folder:
         plain = visit("plain", size, None)
         tell(size)
-        visits = [plain, visit("tls", max(secret, 1), issue_identity(Path(folder)))]
+        visits = [plain, visit("tls", max(secret, 1), Charter.draw_up(Path(folder) / "charter", GRANTS))]
     figures: dict[str, Figure] = {}
     for each in visits:
         figures |= {
@@ -81,14 +80,13 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - nothing
     return Findings(tuple(problem for each in visits for problem in judge(each)), figures)
 
 
-def visit(kind: str, count: int, identity: Identity | None) -> Visit:
+def visit(kind: str, count: int, charter: Charter | None) -> Visit:
     """Let callers come, idle and go."""
-    files = [str(identity.certificate), str(identity.key), str(identity.authority)] if identity is not None else []
     with workers() as start:
-        host = start(HOST, identity=files)
-        address = host.started["address"]
-        start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files).ask("open", count=WARM)
-        callers = start(CALL, {"ECHOIC_LINKS": "tcp"}, address=address, identity=files)
+        host = start(HOST, environment_of(charter, "host"))
+        address, calling = host.started["address"], {"ECHOIC_LINKS": "tcp", **environment_of(charter, "caller")}
+        start(CALL, calling, address=address).ask("open", count=WARM)
+        callers = start(CALL, calling, address=address)
         before = signs_of(host.pid)
         began = time.monotonic()
         portions = [min(PORTION, count - first) for first in range(0, count, PORTION)]

@@ -18,25 +18,32 @@ source's thread may work for them 1 - `RATE_MIN` of the time, in the median. A m
 too few: everything is then measured again, `AGAIN_MAX` times at most, and all of it counts.
 
 Python runs in the sandbox, where bubblewrap is there; where it is not, the figures say so.
+
+The second half of the programs come to hubs with certificates and rights, and whoever means harm may do all that such
+code needs: subscribe, derive, modulate. Each half is judged by its own rates.
 """
 
 import shutil
 import statistics
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from echoic.channels import Policy, Recipe, Step, Workshop
 from echoic.eager import Modulator
-from echoic.errors import EchoicError, ECodeError, RefusedError
+from echoic.errors import DeniedError, EchoicError, ECodeError, RefusedError
 from echoic.formats import Format
-from echoic.hub import Channel, Hub, Sink
+from echoic.hub import Channel, EagerSink, Hub, Sink
+from echoic.testing.charter import Charter, Grants, party_of
 from echoic.testing.trials.hostile_modulators import MODULATORS
 from echoic.testing.trials.hostile_programs import (
     ENDLESS,
@@ -48,10 +55,12 @@ from echoic.testing.trials.hostile_programs import (
     draw_programs,
     samples,
 )
-from echoic.testing.trials.trial import BY_THE_CLOCK, PROBLEMS_MAX, Findings, Tell
+from echoic.testing.trials.trial import BY_THE_CLOCK, PROBLEMS_MAX, Figure, Findings, Tell
 from echoic.trust.keys import SigningKey
 
 __all__ = ["run"]
+
+T = TypeVar("T")
 
 SECONDS_MAX: Final = 0.05
 RATE_MIN: Final = 0.95
@@ -62,25 +71,33 @@ MODULATORS_EVERY: Final = 8
 ATTEMPTS: Final = 3
 AGAIN_MAX: Final = 3
 WAIT_SECONDS_MAX: Final = 10.0
+LOADING_SECONDS_MAX: Final = 60.0
 DERIVATIONS_MAX: Final = 16
 CROWD: Final = 8
 SETTLING_SECONDS: Final = 3.0
 TUNINGS: Final = 50
 CROWD_EVERY: Final = 20
 CAPACITIES: Final = {"values": FLOOD_VALUES}
+CHANNEL: Final = "samples"
+GRANTS: Final[Grants] = {
+    "source": [f"publish,admin {CHANNEL}"],
+    "honest": [f"subscribe {CHANNEL}"],
+    "hostile": [f"subscribe,derive,modulate {CHANNEL}"],
+}
 
 
 class Stage:
     """The source with its honest sink, and the hub of those who mean harm."""
 
-    def __init__(self) -> None:
+    def __init__(self, charter: Charter | None = None) -> None:
         policy = Policy(
             load_max=LOAD_MAX, derivations_max=DERIVATIONS_MAX, sandboxed_keys=("*",), modulator_seconds_max=SECONDS_MAX
         )
-        self._here = Hub(policy=policy)
-        self._honest, self._hostile = Hub(), Hub(key=SigningKey.generate())
+        self._here = Hub(policy=policy, **party_of(charter, "source"))
+        self._honest = Hub(**party_of(charter, "honest"))
+        self._hostile = Hub(key=SigningKey.generate(), **party_of(charter, "hostile"))
         self.policy = policy
-        self._channel = self._here.create("samples", Sample)
+        self._channel = self._here.create(CHANNEL, Sample)
         self._source = self._channel.source()
         self._events = 0
         self._batch: Numbers = samples(BATCH_EVENTS)
@@ -165,40 +182,59 @@ class Verdicts:
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:
-    """Ship so many programs."""
-    began = time.perf_counter()
+    """Ship so many programs, the second half of them to hubs with certificates and rights."""
+    began, problems = time.perf_counter(), list[str]()
     confining = shutil.which("bwrap") is not None
-    verdicts, stage = Verdicts(), Stage()
-    try:
-        for number, program in enumerate(draw_programs(Random(seed), size)):
-            _try_program(stage, program, verdicts)
-            if confining and number % MODULATORS_EVERY == 0:
-                _try_modulator(stage, MODULATORS[number // MODULATORS_EVERY % len(MODULATORS)], verdicts)
-            if number % CROWD_EVERY == 0:
-                _try_crowd(stage, verdicts)
-                _try_pestering(stage, verdicts)
-            tell(number + 1)
-            if len(verdicts.problems) >= PROBLEMS_MAX:
-                break
-        _measure_again(stage, verdicts)
-    finally:
-        stage.close()
+    figures: dict[str, Figure] = {"sandbox": "bubblewrap" if confining else "none: install bubblewrap"}
+    programs = list(enumerate(draw_programs(Random(seed), size)))
+    halves = {"": programs[: size - size // 2], "secured_": programs[size - size // 2 :]}
+    for kind, half in halves.items():
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="echoic-hostile-")))
+            stage = Stage(Charter.draw_up(folder / "charter", GRANTS) if kind else None)
+            stack.callback(stage.close)
+            verdicts = _ship(half, stage, tell, confining=confining)
+        problems += [f"{kind.replace('_', ': ')}{problem}" for problem in _judged(verdicts)]
+        figures |= {f"{kind}{name}": value for name, value in _figures_of(verdicts).items()}
+    figures["seconds"] = round(time.perf_counter() - began, 1)
+    return Findings(tuple(problems[:PROBLEMS_MAX]), figures)
+
+
+def _ship(programs: Sequence[tuple[int, HostileProgram]], stage: Stage, tell: Tell, *, confining: bool) -> Verdicts:
+    """Ship programs, each with its number, and return what became of them."""
+    verdicts = Verdicts()
+    for number, program in programs:
+        _try_program(stage, program, verdicts)
+        if confining and number % MODULATORS_EVERY == 0:
+            _try_modulator(stage, MODULATORS[number // MODULATORS_EVERY % len(MODULATORS)], verdicts)
+        if number % CROWD_EVERY == 0:
+            _try_crowd(stage, verdicts)
+            _try_pestering(stage, verdicts)
+        tell(number + 1)
+        if len(verdicts.problems) >= PROBLEMS_MAX:
+            break
+    _measure_again(stage, verdicts)
+    return verdicts
+
+
+def _judged(verdicts: Verdicts) -> list[str]:
+    """Return what is wrong with single programs, and with what all of them took."""
     kept, taken = _median(verdicts.kept, 1.0), _median(verdicts.taken, 0.0)
+    problems = list(verdicts.problems)
     if kept < RATE_MIN:
-        verdicts.problems.append(
-            f"the other sink kept {kept:.1%} of its rate, {RATE_MIN:.0%} is the least{BY_THE_CLOCK}"
-        )
+        problems.append(f"the other sink kept {kept:.1%} of its rate, {RATE_MIN:.0%} is the least{BY_THE_CLOCK}")
     if taken > 1 - RATE_MIN:
-        verdicts.problems.append(f"attacks took {taken:.1%} of the time, {1 - RATE_MIN:.0%} is the most{BY_THE_CLOCK}")
-    figures: dict[str, int | float | str] = {fate.replace(" ", "_"): count for fate, count in verdicts.fates.items()}
+        problems.append(f"attacks took {taken:.1%} of the time, {1 - RATE_MIN:.0%} is the most{BY_THE_CLOCK}")
+    return problems
+
+
+def _figures_of(verdicts: Verdicts) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {fate.replace(" ", "_"): count for fate, count in verdicts.fates.items()}
     figures |= {f"worst_{fate}_ms": round(1000 * seconds, 1) for fate, seconds in verdicts.worst.items()}
-    figures |= {
-        "rate_kept_percent": round(100 * kept, 1),
-        "time_taken_percent": round(100 * taken, 2),
-        "sandbox": "bubblewrap" if confining else "none: install bubblewrap",
-        "seconds": round(time.perf_counter() - began, 1),
+    return figures | {
+        "rate_kept_percent": round(100 * _median(verdicts.kept, 1.0), 1),
+        "time_taken_percent": round(100 * _median(verdicts.taken, 0.0), 2),
     }
-    return Findings(tuple(verdicts.problems[:PROBLEMS_MAX]), figures)
 
 
 def _median(values: list[float], default: float) -> float:
@@ -240,7 +276,7 @@ def _refusal_seconds(stage: Stage, program: HostileProgram) -> float | None:
     output = Format.of(Flood).descriptor if program.floods else b""
     # A space more is another text, so that nothing which was remembered of it helps.
     code = f"{program.code} " if program.floods else program.code
-    recipe = Recipe("samples", code, output=output, capacities=tuple(CAPACITIES.items()) if program.floods else ())
+    recipe = Recipe(CHANNEL, code, output=output, capacities=tuple(CAPACITIES.items()) if program.floods else ())
     step = Step("hostile", "hostile", recipe, input=Format.of(Sample).descriptor)
     began = time.thread_time()
     try:
@@ -277,16 +313,32 @@ def _stop(stage: Stage, program: HostileProgram) -> tuple[str, float]:
 
 
 def _installed(stage: Stage, program: HostileProgram) -> tuple[Channel, Sink]:
-    """Have a program installed; wait while the hub takes none because those before it have used up their share.
+    """Have a program installed.
 
     Raises:
         RefusedError: The hub takes none for long.
     """
-    until = time.monotonic() + WAIT_SECONDS_MAX
-    while True:
+
+    def install() -> tuple[Channel, Sink]:
         derived = _derive(stage, program)
+        return derived, derived.subscribe(lambda _: None, slow="latest")
+
+    return _patiently(stage, install)
+
+
+def _patiently(stage: Stage, install: Callable[[], T], seconds: float = WAIT_SECONDS_MAX) -> T:
+    """Have something installed; wait while the hub takes none: those before have used up their share, or it is busy.
+
+    Raises:
+        DeniedError: Whoever wants it has no right to.
+        RefusedError: It takes none for long.
+    """
+    until = time.monotonic() + seconds
+    while True:
         try:
-            return derived, derived.subscribe(lambda _: None, slow="latest")
+            return install()
+        except DeniedError:
+            raise  # which no patience changes
         except RefusedError:
             if time.monotonic() > until:
                 raise
@@ -337,9 +389,12 @@ def _try_modulator(stage: Stage, modulator: type[Modulator], verdicts: Verdicts)
     """Ship Python; it must be stopped, and the source's own thread have nothing to do with it."""
     what, troubles = f"the modulator {modulator.__name__}", list[object]()
     usual = statistics.median(stage.submit() for _ in range(9))
-    sink = stage.hostile_channel().subscribe(
-        lambda _: None, modulator=modulator(), on_trouble=troubles.append, slow="latest"
-    )
+
+    def install() -> EagerSink:
+        channel = stage.hostile_channel()
+        return channel.subscribe(lambda _: None, modulator=modulator(), on_trouble=troubles.append, slow="latest")
+
+    sink = _patiently(stage, install, LOADING_SECONDS_MAX)  # on a busy machine loading alone takes longer than it may
     spent, until = 0.0, time.monotonic() + WAIT_SECONDS_MAX
     try:
         while not troubles and time.monotonic() < until:

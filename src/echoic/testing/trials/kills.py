@@ -1,7 +1,8 @@
 """Trial 1: everybody a channel has is killed under load.
 
 The campaign (`echoic.testing.kill_campaign`) forks its processes, which wants a process without threads; so it runs in
-one of its own, and prints a line for each kill and its report at the end.
+one of its own, and prints a line for each kill and its report at the end. Half of the kills are of processes that are
+plain, half of such as have certificates, and the rights of their roles.
 """
 
 import subprocess
@@ -21,16 +22,27 @@ ERROR_CHARACTERS_MAX: Final = 2000
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:
-    """Kill so many times."""
-    command = [sys.executable, "-m", "echoic.testing.kill_campaign", "--quiet", "--count"]
-    command += ["--events", str(EVENTS_PER_KILL * size), "--kills", str(size), "--seed", str(seed)]
+    """Kill so many times, half of them among those who have certificates and rights."""
+    plain, secured = size - size // 2, size // 2
+    found = _campaign(plain, seed, [], tell)
+    problems, figures = list(found.problems), dict(found.figures)
+    if secured:
+        found = _campaign(secured, seed, ["--secured"], lambda done: tell(plain + done))
+        problems += [f"secured: {problem}" for problem in found.problems]
+        figures |= {f"secured_{name}": value for name, value in found.figures.items()}
+    return Findings(tuple(problems), figures)
+
+
+def _campaign(kills: int, seed: int, options: list[str], tell: Tell) -> Findings:
+    command = [sys.executable, "-m", "echoic.testing.kill_campaign", "--quiet", "--count", *options]
+    command += ["--events", str(EVENTS_PER_KILL * kills), "--kills", str(kills), "--seed", str(seed)]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as campaign:
             report = _follow(campaign, tell)
         if report is None:
             errors.seek(0)
             return Findings((f"the campaign ended without a report: {errors.read()[-ERROR_CHARACTERS_MAX:]}",))
-    return findings_of(report, size)
+    return findings_of(report, kills)
 
 
 def _follow(campaign: "subprocess.Popen[str]", tell: Tell) -> CampaignReport | None:

@@ -1,6 +1,7 @@
 """The processes of the trial of slow sinks: a source, sinks that count, and a recorder.
 
-What sinks have counted is in a file that all map, so that the source knows when a sink is done without asking it.
+What sinks have counted is in a file that all map, so that the source knows when a sink is done without asking it. Each
+has the certificate and the rights of its role, if the environment says so.
 """
 
 import threading
@@ -13,17 +14,24 @@ import numpy as np
 
 from echoic.channels import Gap
 from echoic.hub import Hub, Source
+from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.accounts import Spans
 from echoic.testing.trials.workers import Conversation
 from echoic.wire import Batch
 
-__all__ = ["AFFLICTED", "BATCH", "COUNT", "EVENT_BYTES", "FEED", "FREE", "KEEP", "Tallies"]
+__all__ = ["AFFLICTED", "BATCH", "COUNT", "EVENT_BYTES", "FEED", "FREE", "GRANTS", "KEEP", "Tallies"]
 
 FEED: Final = f"{__name__}:feed"
 COUNT: Final = f"{__name__}:count"
 KEEP: Final = f"{__name__}:keep"
 AFFLICTED, FREE = "afflicted", "free"
 SLOTS: Final = (AFFLICTED, FREE)
+GRANTS: Final[Grants] = {
+    "source": [f"publish,admin {channel}" for channel in SLOTS],
+    "keen": [f"subscribe {channel}" for channel in SLOTS],
+    "slow": [f"subscribe {AFFLICTED}"],
+    "recorder": [f"subscribe {AFFLICTED}"],
+}
 BATCH: Final = 1000
 EVENT_BYTES: Final = 100
 EVENT: Final = np.dtype([("number", "<i8"), ("filler", "S92")])
@@ -94,7 +102,7 @@ class Feeding:
 def feed(conversation: Conversation) -> None:
     """Be the source of both channels; this runs in a worker."""
     tallies = Tallies(conversation.options["tallies"])
-    with Hub() as hub:
+    with Hub(**party_of_environment()) as hub:
         channels = {name: hub.create(name, EVENT) for name in SLOTS}
         feedings = {name: Feeding(channel.source(), name, tallies) for name, channel in channels.items()}
         conversation.say(**{name: channel.id for name, channel in channels.items()})
@@ -128,7 +136,7 @@ def count(conversation: Conversation) -> None:
     def note(gap: Gap) -> None:
         gaps.append((gap.first, gap.last))
 
-    with Hub() as hub:
+    with Hub(**party_of_environment()) as hub:
         sinks: list[Any] = []
         for name, id in options["channels"].items():
             channel = hub.open(id)
@@ -149,7 +157,8 @@ def count(conversation: Conversation) -> None:
 
 def keep(conversation: Conversation) -> None:
     """Record a channel; this runs in a worker."""
-    with Hub() as hub, hub.record(hub.open(conversation.options["channel"]), conversation.options["folder"]):
+    options = conversation.options
+    with Hub(**party_of_environment()) as hub, hub.record(hub.open(options["channel"]), options["folder"]):
         conversation.say(ready=True)
         for _ in conversation.questions():
             conversation.say(ok=True)

@@ -9,6 +9,9 @@ In each round rates are taken by turns, each from the first event submitted unti
 each with what was measured next to it: a sink of the same channel with one of another, and a channel with itself while
 nobody is stopped. Under `block` the source of the channel waits, as it should, and only `free` has a rate.
 
+Half of the rounds of each rule are among plain hubs, half among secured ones, with certificates and just the rights of
+their roles; rates are compared with those of the same half.
+
 The rule `spill` is a recorder and a durable sink: what waits for the sink is on the recorder's disk.
 """
 
@@ -24,9 +27,11 @@ import msgspec
 from echoic.channels.fanout import CREDIT_BYTES, PARKED_BYTES_MAX
 from echoic.channels.keeping import KEPT_BYTES_MAX
 from echoic.errors import LocalError
+from echoic.links.tls import SEND_BYTES_MAX
+from echoic.testing.charter import Charter, environment_of
 from echoic.testing.trials.accounts import Span, check_accounts
 from echoic.testing.trials.rates import RATE, kept_share, kept_up
-from echoic.testing.trials.slow_parties import AFFLICTED, BATCH, COUNT, FEED, FREE, KEEP
+from echoic.testing.trials.slow_parties import AFFLICTED, BATCH, COUNT, FEED, FREE, GRANTS, KEEP
 from echoic.testing.trials.trial import Figure, Findings, Tell
 from echoic.testing.trials.vital_signs import MEGABYTE, signs_of
 from echoic.testing.trials.workers import Worker, wait_until, workers
@@ -37,7 +42,7 @@ RULES: Final = ("block", "drop_oldest", "latest", "disconnect", "spill")
 FILL_EVENTS: Final = 200_000  # 20 MB, more than may be under way to a hub
 SLICE_EVENTS: Final = 100_000
 PAIRS: Final = 4
-ROUNDS_MIN: Final = 4
+ROUNDS_MIN: Final = 2  # of each half
 ATTEMPTS_MAX: Final = 3
 SETTLE_SECONDS: Final = 20.0
 ROUND_EVENTS: Final = FILL_EVENTS + PAIRS * SLICE_EVENTS
@@ -45,6 +50,8 @@ KEPT_MIN: Final = 0.9
 UNDER_WAY_BYTES: Final = 2 * CREDIT_BYTES + PARKED_BYTES_MAX
 """What is under way to a hub of this machine is there twice, in the session and in the shared memory."""
 LIMIT_BYTES: Final = dict.fromkeys(RULES, UNDER_WAY_BYTES) | {"spill": UNDER_WAY_BYTES + KEPT_BYTES_MAX}
+SECURED_SAVE_BYTES: Final = CREDIT_BYTES - 2 * SEND_BYTES_MAX
+"""By TLS it is there once, and beside it what is being encrypted, and what was."""
 EXCESS_MAX: Final = 1.1
 
 
@@ -75,37 +82,48 @@ class Outcome(msgspec.Struct, frozen=True):
     gaps: Sequence[Span]
     keen: Mapping[str, Sequence[Span]]
     totals: Mapping[str, int]
+    secured: bool = False
+
+    @property
+    def limit_bytes(self) -> int:
+        """How much larger the source may become."""
+        return LIMIT_BYTES[self.rule] - (SECURED_SAVE_BYTES if self.secured else 0)
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - nothing is left to chance
-    """Submit `size` events under each rule."""
+    """Submit `size` events under each rule, half of them among hubs with certificates and rights."""
     problems: list[str] = []
-    figures: dict[str, Figure] = {"events_for_each_rule": size}
+    figures: dict[str, Figure] = {"events_for_each_rule": size, "secured_events_for_each_rule": size // 2}
     for number, rule in enumerate(RULES, 1):
-        outcome = endure(rule, size)
-        for _ in range(ATTEMPTS_MAX - 1):
-            if any(RATE in problem for problem in judge(outcome)):  # the machine may have done something else
-                outcome = endure(rule, size)
-        problems += judge(outcome)
-        figures |= figures_of(outcome)
+        for secured, part in ((False, size - size // 2), (True, size // 2)):
+            outcome = endure(rule, part, secured=secured)
+            for _ in range(ATTEMPTS_MAX - 1):
+                if any(RATE in problem for problem in judge(outcome)):  # the machine may have done something else
+                    outcome = endure(rule, part, secured=secured)
+            problems += judge(outcome)
+            figures |= figures_of(outcome)
         tell(size * number // len(RULES))
     return Findings(tuple(problems), figures)
 
 
-def endure(rule: str, size: int) -> Outcome:
+def endure(rule: str, size: int, *, secured: bool = False) -> Outcome:
     """Stop a sink with a rule in every round, and return what came of it."""
     with tempfile.TemporaryDirectory(prefix="echoic-slow-") as folder, workers() as start:
+        charter = Charter.draw_up(Path(folder) / "charter", GRANTS) if secured else None
         keen_file, slow_file = f"{folder}/keen", f"{folder}/slow"
-        source = start(FEED, tallies=keen_file)
+        source = start(FEED, environment_of(charter, "source"), tallies=keen_file)
         ids = {AFFLICTED: source.started[AFFLICTED], FREE: source.started[FREE]}
-        keen = start(COUNT, tallies=keen_file, channels=ids, slow="block")
+        keen = start(COUNT, environment_of(charter, "keen"), tallies=keen_file, channels=ids, slow="block")
         keen.ask()
         warm_up(source, keen)
+        afflicted = ids[AFFLICTED]
         if rule == "spill":
-            start(KEEP, channel=ids[AFFLICTED], folder=str(Path(folder) / "journal")).ask()
-        slow = start(COUNT, tallies=slow_file, channels={AFFLICTED: ids[AFFLICTED]}, slow=rule)
+            journal = str(Path(folder) / "journal")
+            start(KEEP, environment_of(charter, "recorder"), channel=afflicted, folder=journal).ask()
+        channels = {AFFLICTED: afflicted}
+        slow = start(COUNT, environment_of(charter, "slow"), tallies=slow_file, channels=channels, slow=rule)
         slow.ask()
-        siege = Siege(rule, source, slow)
+        siege = Siege(rule, source, slow, secured=secured)
         for _ in range(max(ROUNDS_MIN, size // ROUND_EVENTS)):
             siege.go_round()
         return siege.end(keen)
@@ -134,8 +152,8 @@ def stopped(worker: Worker) -> Iterator[None]:
 class Siege:
     """Rounds in which a sink is stopped and goes on."""
 
-    def __init__(self, rule: str, source: Worker, slow: Worker) -> None:
-        self._rule, self._source, self._slow = rule, source, slow
+    def __init__(self, rule: str, source: Worker, slow: Worker, *, secured: bool) -> None:
+        self._rule, self._source, self._slow, self._secured = rule, source, slow, secured
         self._rates = Rates()
         self._waited = True
         self._since = int(source.ask(channel=AFFLICTED)["submitted"])
@@ -170,7 +188,7 @@ class Siege:
         told, others = self._slow.ask(), keen.ask()
         return Outcome(
             self._rule, self._since, totals[AFFLICTED], self._rates, self._growth, self._waited, told["closed"],
-            told["spans"][AFFLICTED], told["gaps"], others["spans"], totals,
+            told["spans"][AFFLICTED], told["gaps"], others["spans"], totals, self._secured,
         )  # fmt: skip
 
     def _measure(self, channel: str, count: int = SLICE_EVENTS) -> float:
@@ -191,14 +209,15 @@ class Siege:
 def judge(outcome: Outcome) -> list[str]:
     """Return what is wrong."""
     rule, rates = outcome.rule, outcome.rates
-    problems = kept_up(f"another channel beside a sink with {rule}", kept_share(rates.free, rates.before), KEPT_MIN)
+    with_rule = f"with {rule}, secured" if outcome.secured else f"with {rule}"
+    problems = kept_up(f"another channel beside a sink {with_rule}", kept_share(rates.free, rates.before), KEPT_MIN)
     if rates.afflicted and rule != "spill":  # where the recorder is what costs
         share = kept_share(rates.afflicted, rates.free)
-        problems += kept_up(f"a sink beside one with {rule}", share, KEPT_MIN)
-    if outcome.growth_bytes > EXCESS_MAX * LIMIT_BYTES[rule]:
+        problems += kept_up(f"a sink beside one {with_rule}", share, KEPT_MIN)
+    if outcome.growth_bytes > EXCESS_MAX * outcome.limit_bytes:
         problems.append(
-            f"the source has grown by {outcome.growth_bytes} bytes for a sink with {rule}, "
-            f"limit is {LIMIT_BYTES[rule]} and {EXCESS_MAX - 1:.0%}"
+            f"the source has grown by {outcome.growth_bytes} bytes for a sink {with_rule}, "
+            f"limit is {outcome.limit_bytes} and {EXCESS_MAX - 1:.0%}"
         )
     if rule == "block" and not outcome.waited:
         problems.append("a source did not wait for a sink that wants every event")
@@ -207,24 +226,24 @@ def judge(outcome: Outcome) -> list[str]:
     if rule == "disconnect":
         problems += [] if outcome.closed else ["a sink with disconnect was not cut off"]
         end = outcome.delivered[-1][1] + 1 if outcome.delivered else outcome.since
-        return problems + check_accounts(f"the sink with {rule}", end, outcome.delivered, since=outcome.since)
+        return problems + check_accounts(f"the sink {with_rule}", end, outcome.delivered, since=outcome.since)
     if rule in ("block", "spill") and outcome.gaps:
-        problems.append(f"a sink with {rule} was told of gaps: {outcome.gaps[:3]}")
+        problems.append(f"a sink {with_rule} was told of gaps: {outcome.gaps[:3]}")
     accounts = check_accounts(
-        f"the sink with {rule}", outcome.total, outcome.delivered, outcome.gaps, since=outcome.since
+        f"the sink {with_rule}", outcome.total, outcome.delivered, outcome.gaps, since=outcome.since
     )
     return problems + accounts
 
 
 def figures_of(outcome: Outcome) -> dict[str, Figure]:
     """Return what was measured."""
-    rates = outcome.rates
+    rates, name = outcome.rates, f"secured_{outcome.rule}" if outcome.secured else outcome.rule
     missing = sum(last - first + 1 for first, last in outcome.gaps)
     found: dict[str, Figure] = {
-        f"{outcome.rule}_growth_mb": round(outcome.growth_bytes / MEGABYTE, 1),
-        f"{outcome.rule}_other_channel_kept": round(kept_share(rates.free, rates.before), 2),
-        f"{outcome.rule}_told_as_missing": missing,
+        f"{name}_growth_mb": round(outcome.growth_bytes / MEGABYTE, 1),
+        f"{name}_other_channel_kept": round(kept_share(rates.free, rates.before), 2),
+        f"{name}_told_as_missing": missing,
     }
     if rates.afflicted and outcome.rule != "spill":
-        found[f"{outcome.rule}_same_channel_kept"] = round(kept_share(rates.afflicted, rates.free), 2)
+        found[f"{name}_same_channel_kept"] = round(kept_share(rates.afflicted, rates.free), 2)
     return found

@@ -1,4 +1,7 @@
-"""The processes of the steady trial: a source, sinks of all rules, who derives, who records, and a group of three."""
+"""The processes of the steady trial: a source, sinks of all rules, who derives, who records, and a group of three.
+
+Each has the certificate and the rights of its role, if the environment says so.
+"""
 
 import contextlib
 import logging
@@ -9,20 +12,29 @@ from functools import partial
 from typing import Final
 
 from echoic.channels import Gap
-from echoic.errors import EchoicError
+from echoic.errors import DeniedError, EchoicError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
 from echoic.hub.recording import Recording
+from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.accounts import Ledger
 from echoic.testing.trials.workers import Conversation
 
-__all__ = ["DERIVE", "GROUP", "RECORD", "SINKS", "SOURCE"]
+__all__ = ["DERIVE", "GRANTS", "GROUP", "RECORD", "SINKS", "SOURCE"]
 
 SOURCE, SINKS, DERIVE, RECORD, GROUP = (
     f"{__name__}:{name}" for name in ("publish", "watch", "derive_by_turns", "record", "agree")
 )
-BEAT_SECONDS: Final = 0.05
+GRANTS: Final[Grants] = {
+    "source": ["publish,admin load", "publish,admin pings"],
+    "sinks": ["subscribe load", "subscribe pings"],
+    "deriver": ["subscribe,derive load"],
+    "recorder": ["subscribe load"],
+    "group": ["publish,subscribe steady"],
+}
+BEAT_SECONDS: Final = 0.1
 BEAT_EVENTS: Final = 10
+GROUP_BEAT_SECONDS: Final = 0.05
 PING_TIMEOUT: Final = 30.0
 RETRY_SECONDS: Final = 0.1
 KEPT_ROUND_TRIPS: Final = 100_000
@@ -53,7 +65,7 @@ def publish(conversation: Conversation) -> None:
     stopped = threading.Event()
     counts = {"submitted": 0, "failed": 0}
     round_trips: deque[float] = deque(maxlen=KEPT_ROUND_TRIPS)
-    with Hub(options["listen"], advertise=options["advertise"]) as hub:
+    with Hub(options["listen"], advertise=options["advertise"], **party_of_environment()) as hub:
         load, pings = hub.create("load", Load), hub.create("pings", Ping)
 
         def run() -> None:
@@ -83,7 +95,7 @@ def publish(conversation: Conversation) -> None:
 def watch(conversation: Conversation) -> None:
     """Be sinks of all rules, each of which keeps its accounts; this runs in a worker."""
     ledgers = {rule: Ledger() for rule in RULES}
-    with Hub() as hub:
+    with Hub(**party_of_environment()) as hub:
         pings = hub.open(conversation.options["pings"], Ping)
         pings.subscribe(lambda _: None)
         for rule in RULES:
@@ -122,7 +134,7 @@ def derive_by_turns(conversation: Conversation) -> None:
                 sink.close()
                 turns += 1
 
-    with Hub() as hub:
+    with Hub(**party_of_environment()) as hub:
         turning = threading.Thread(target=run, args=(hub.open(conversation.options["load"], Load),))
         turning.start()
         conversation.say(ready=True)
@@ -141,6 +153,8 @@ def _record(hub: Hub, load: Channel, folder: str) -> Recording:
     while True:
         try:
             return hub.record(load, folder)
+        except DeniedError:
+            raise  # which no patience changes
         except EchoicError:
             time.sleep(RETRY_SECONDS)
 
@@ -149,7 +163,7 @@ def record(conversation: Conversation) -> None:
     """Record the load and be a durable sink of it; this runs in a worker and may be killed at any time."""
     logging.disable(logging.CRITICAL)
     options, seen = conversation.options, [-1]
-    with Hub() as hub:
+    with Hub(**party_of_environment()) as hub:
         load = hub.open(options["load"], Load)
         recording = _record(hub, load, options["folder"])
 
@@ -174,7 +188,7 @@ def agree(conversation: Conversation) -> None:
     stopped = threading.Event()
     orders: dict[str, list[int]] = {me: [0, 0] for me in MEMBERS}
     with contextlib.ExitStack() as stack:
-        hubs = {me: stack.enter_context(Hub()) for me in MEMBERS}
+        hubs = {me: stack.enter_context(Hub(**party_of_environment())) for me in MEMBERS}
         peers = {me: hub.address for me, hub in hubs.items()}
         groups = {
             me: stack.enter_context(hub.join("steady", Load, me=me, peers=peers, kept_bytes=KEPT_BYTES))
@@ -185,7 +199,7 @@ def agree(conversation: Conversation) -> None:
 
         def run() -> None:
             number = 0
-            while not stopped.wait(BEAT_SECONDS):
+            while not stopped.wait(GROUP_BEAT_SECONDS):
                 for group in groups.values():
                     number += 1
                     group.submit(Load(number, FILLER))

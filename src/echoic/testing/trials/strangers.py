@@ -1,8 +1,9 @@
 """Strangers who attack before anybody has said who he is, and honest peers who hardly notice.
 
 An honest hub exchanges synchronous events with the one that is attacked, by turns while it is left alone and while it
-is not; in each turn a newcomer must be let in too. First a hub without TLS, then one with. What the strangers do is in
-`onslaught`; they come `RATE` times a second, beside those who greet slowly. A hub has room for 64 of them at a time,
+is not; in each turn a newcomer must be let in too. First a hub without TLS, then one with, which goes by rights too:
+the honest hub may publish what it does, and a newcomer is shown that channel. What the strangers do is in `onslaught`;
+they come `RATE` times a second, beside those who greet slowly. A hub has room for 64 of them at a time,
 and believes each of a megabyte at most: that is the budget of its memory.
 """
 
@@ -18,7 +19,8 @@ from echoic.errors import LocalError
 from echoic.formats import event, int64
 from echoic.hub import Hub
 from echoic.links import Identity
-from echoic.testing.trials.callers import Caller, identity_of
+from echoic.testing.charter import Charter, Grants, environment_of, party_of_environment
+from echoic.testing.trials.callers import Caller
 from echoic.testing.trials.connections import returned
 from echoic.testing.trials.onslaught import ASSAIL
 from echoic.testing.trials.rates import kept_share, kept_up
@@ -30,6 +32,8 @@ __all__ = ["GROWTH_BYTES_MAX", "KEPT_MIN", "Siege", "judge", "run"]
 
 TARGET: Final = f"{__name__}:be_attacked"
 HONEST: Final = f"{__name__}:be_honest"
+CHANNEL: Final = "pings"
+GRANTS: Final[Grants] = {"target": [f"admin,subscribe {CHANNEL}"], "honest": [f"publish {CHANNEL}"]}
 RATE: Final = 60.0
 KEPT_MIN: Final = 0.8
 TURN_SECONDS: Final = 1.5
@@ -66,11 +70,11 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     problems: list[str] = []
     figures: dict[str, Figure] = {}
     with tempfile.TemporaryDirectory(prefix="echoic-strangers-") as folder:
-        for number, identity in enumerate((None, issue(folder)), 1):
-            siege = besiege(identity, turns, seed)
+        for number, charter in enumerate((None, Charter.draw_up(Path(folder) / "charter", GRANTS)), 1):
+            siege = besiege(charter, turns, seed)
             found = judge(siege)
             if found:  # the machine may have done something else for a moment
-                siege = besiege(identity, turns, seed + 1)
+                siege = besiege(charter, turns, seed + 1)
                 found = judge(siege)
             problems += found
             figures |= figures_of(siege)
@@ -78,21 +82,13 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     return Findings(tuple(problems), figures)
 
 
-def issue(folder: str) -> Identity:
-    """Make an identity."""
-    from echoic.testing.trials.certificates import issue_identity
-
-    return issue_identity(Path(folder))
-
-
-def besiege(identity: Identity | None, turns: int, seed: int) -> Siege:
+def besiege(charter: Charter | None, turns: int, seed: int) -> Siege:
     """Attack a hub by turns."""
-    files = [str(identity.certificate), str(identity.key), str(identity.authority)] if identity is not None else []
     tcp = {"ECHOIC_LINKS": "tcp"}
     with workers() as start:
-        target = start(TARGET, tcp, identity=files)
+        target = start(TARGET, tcp | environment_of(charter, "target"))
         address, channel = target.started["address"], target.started["channel"]
-        honest = start(HONEST, tcp, identity=files, channel=channel, address=address)
+        honest = start(HONEST, tcp | environment_of(charter, "honest"), channel=channel, address=address)
         strangers = start(ASSAIL, address=address, seed=seed, rate=RATE)
         for _ in range(2):
             exchange(honest)
@@ -108,7 +104,7 @@ def besiege(identity: Identity | None, turns: int, seed: int) -> Siege:
             made = strangers.ask("rest")["made"]
         with suppress(LocalError):  # what has not returned is seen below
             wait_until(lambda: returned(before, signs_of(target.pid)), "all is as before", RETURN_SECONDS_MAX)
-        kind = "plain" if identity is None else "tls"
+        kind = "plain" if charter is None else "tls"
         return Siege(kind, calm, attacked, newcomers, made, before, peak, signs_of(target.pid))
 
 
@@ -119,8 +115,8 @@ def exchange(honest: Worker) -> float:
 
 def be_attacked(conversation: Conversation) -> None:
     """Be the hub that is attacked; this runs in a worker."""
-    with Hub("127.0.0.1:0", identity=identity_of(conversation)) as hub:
-        channel = hub.create("pings", Ping)
+    with Hub("127.0.0.1:0", **party_of_environment()) as hub:
+        channel = hub.create(CHANNEL, Ping)
         channel.subscribe(lambda _: None)
         conversation.say(address=hub.address, channel=channel.id)
         for _ in conversation.questions():
@@ -129,13 +125,13 @@ def be_attacked(conversation: Conversation) -> None:
 
 def be_honest(conversation: Conversation) -> None:
     """Be an honest hub; this runs in a worker."""
-    options, identity = conversation.options, identity_of(conversation)
-    with Hub("127.0.0.1:0", identity=identity) as hub, hub.open(options["channel"], Ping).source() as source:
+    options, party = conversation.options, party_of_environment()
+    with Hub("127.0.0.1:0", **party) as hub, hub.open(options["channel"], Ping).source() as source:
         conversation.say(ready=True)
         for question in conversation.questions():
             began, count = time.perf_counter(), 0
             if question["do"] == "arrive":
-                conversation.say(seconds=arrive(options["address"], identity))
+                conversation.say(seconds=arrive(options["address"], party["identity"]))
                 continue
             while time.perf_counter() - began < question["seconds"]:
                 source.submit_sync(Ping(count))

@@ -4,16 +4,23 @@ Seven of ten pairs are hubs: one of today, and one that speaks a dialect (`diale
 dialled, with types that were extended on one side. Both submit and hear; all events must arrive, and mean the same. Two
 are journals, written with one type and read as the other. The last of every ten is a hub of the next version: both must
 part, and say why. (The golden journals and vectors are read in `tests/golden`.)
+
+Every other pair of hubs has certificates, and the rights that it needs and no other: what a hub of another version does
+not say, or says beside, must not change who it is or what it may do.
 """
 
+import contextlib
 import random
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from echoic.errors import EchoicError, IncompatibleTypesError
 from echoic.hub import Channel, Hub
 from echoic.recorder import Journal, JournalWriter, LocalShelf
+from echoic.testing.charter import Charter, Grants, party_of
 from echoic.testing.ledger import check
 from echoic.testing.simulated_disk import SimulatedDisk
 from echoic.testing.trials.dialect import DIALECTS, Dialect, NextVersion
@@ -30,35 +37,47 @@ ROUND: Final = 10
 JOURNALS: Final = frozenset({2, 5})
 PARTING: Final = 9
 """Which of ten pairs are journals, and hubs that part."""
+CHANNEL: Final = "things"
+GRANTS: Final[Grants] = {
+    "dialled": [f"admin,publish,subscribe {CHANNEL}"],
+    "dialler": [f"publish,subscribe {CHANNEL}"],
+}
+
+Meet: TypeAlias = Callable[[random.Random, Charter | None], None]
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:
     """Let so many pairs meet."""
     began = time.monotonic()
     problems: list[str] = []
-    counts: dict[str, int] = {}
-    for number in range(size):
-        chance = random.Random(seed + number)
-        kind, meet = choose(number, chance)
-        try:
-            meet(chance)
-        except (AssertionError, EchoicError) as problem:
-            problems.append(f"pair {number} ({kind}), seed {seed}: {type(problem).__name__}: {problem}")
-        counts[kind] = counts.get(kind, 0) + 1
-        tell(number + 1)
+    counts = {"secured": 0}
+    with tempfile.TemporaryDirectory(prefix="echoic-upgrades-") as folder:
+        charter = Charter.draw_up(Path(folder) / "charter", GRANTS)
+        for number in range(size):
+            chance = random.Random(seed + number)
+            kind, meet = choose(number, chance)
+            secured = kind != "journal" and (number + seed) % 2 == 1
+            try:
+                meet(chance, charter if secured else None)
+            except (AssertionError, EchoicError) as problem:
+                what = f"{kind}, secured" if secured else kind
+                problems.append(f"pair {number} ({what}), seed {seed}: {type(problem).__name__}: {problem}")
+            counts[kind] = counts.get(kind, 0) + 1
+            counts["secured"] += secured
+            tell(number + 1)
     return Findings(tuple(problems), {**counts, "seconds": round(time.monotonic() - began, 1)})
 
 
-def choose(number: int, chance: random.Random) -> tuple[str, Callable[[random.Random], None]]:
+def choose(number: int, chance: random.Random) -> tuple[str, Meet]:
     """Return what a pair is, and how it meets."""
     place = number % ROUND
     if place == PARTING:
         return "other_version", part
     if place in JOURNALS:
-        return "journal", read_across
+        return "journal", lambda given, _: read_across(given)
     hubs = [each for each in range(ROUND) if each not in JOURNALS and each != PARTING]
     dialect = DIALECTS[hubs.index(place)] if number < ROUND else chance.choice(DIALECTS)
-    return dialect.__name__.lower(), lambda given: talk(given, dialect)
+    return dialect.__name__.lower(), lambda given, charter: talk(given, dialect, charter)
 
 
 def read_across(chance: random.Random) -> None:
@@ -94,7 +113,20 @@ def check_refused(act: Callable[[], object]) -> None:
     raise AssertionError("what is wider is taken for what is narrower")
 
 
-def talk(chance: random.Random, dialect: type[Dialect]) -> None:
+@contextlib.contextmanager
+def met(charter: Charter | None, voices: tuple[Dialect, Dialect]) -> Iterator[tuple[Hub, Hub, str]]:
+    """Start a hub that is dialled and one that dials; yield both, and the channel by way of who speaks for them."""
+    there, here = party_of(charter, "dialled"), party_of(charter, "dialler")
+    identities = (there["identity"], here["identity"])
+    with (
+        Hub(f"{HOST}:0", **there) as dialled,
+        Hub(f"{HOST}:0", **here) as dialler,
+        Interpreter(dialled.address, *voices, identities) as between,
+    ):
+        yield dialled, dialler, f"echoic://{between.address}/{CHANNEL}"
+
+
+def talk(chance: random.Random, dialect: type[Dialect], charter: Charter | None = None) -> None:
     """Let a hub of today and one of another version exchange events of types that differ, both ways.
 
     Raises:
@@ -104,9 +136,9 @@ def talk(chance: random.Random, dialect: type[Dialect]) -> None:
     pair = draw_pair(chance)
     strange, plain = dialect(chance), Dialect(chance)
     voices = (strange, plain) if chance.random() < 0.5 else (plain, strange)
-    with Hub(f"{HOST}:0") as dialled, Hub(f"{HOST}:0") as dialler, Interpreter(dialled.address, *voices) as between:
-        there = dialled.create("things", pair.former)
-        here = dialler.open(f"echoic://{between.address}/things", pair.latter)
+    with met(charter, voices) as (dialled, dialler, id):
+        there = dialled.create(CHANNEL, pair.former)
+        here = dialler.open(id, pair.latter)
         heard: list[object] = []
         here.subscribe(heard.append)
         events, source = events_of(pair.former, EVENTS, chance), there.source()
@@ -134,7 +166,7 @@ def answer(pair: Pair, there: Channel, here: Channel, chance: random.Random) -> 
     pair.compare(events, heard)
 
 
-def part(chance: random.Random) -> None:
+def part(chance: random.Random, charter: Charter | None = None) -> None:
     """Let a hub of the next version be dialled, and dial: both sides must say why nothing comes of it.
 
     Raises:
@@ -142,9 +174,9 @@ def part(chance: random.Random) -> None:
     """
     later = NextVersion(chance)
     for voices in ((later, Dialect(chance)), (later, later)):
-        with Hub(f"{HOST}:0") as dialled, Hub(f"{HOST}:0") as dialler, Interpreter(dialled.address, *voices) as between:
+        with met(charter, voices) as (dialled, dialler, id):
             try:
-                dialler.describe(f"echoic://{between.address}/things")
+                dialler.describe(id)
             except EchoicError as error:
                 check("speaks version 2 of the protocol, this program version 1" in str(error), f"it says: {error}")
             else:
