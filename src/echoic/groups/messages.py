@@ -43,15 +43,17 @@ __all__ = [
 
 Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 """A term, a place or a count: what arithmetic can be done with, without thinking of its limits."""
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=512)]
+"""A name or an address of somebody who is a stranger yet: what can be kept and shown, however many come."""
 
 
 class Introduction(msgspec.Struct, frozen=True, array_like=True):
     """The first thing said on a connection: which group, who speaks, with which home, and where it is reached."""
 
-    group: str
-    name: str
+    group: Text
+    name: Text
     home: int
-    address: str
+    address: Text
 
 
 class PreVote(msgspec.Struct, frozen=True, array_like=True, tag=1):

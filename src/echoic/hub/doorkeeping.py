@@ -12,11 +12,11 @@ from typing import Final
 from echoic.channels import Admission
 from echoic.errors import DeniedError
 from echoic.links import Connection, Identity, own_name, parse_address, plain_host
-from echoic.rights import ANONYMOUS, Right, Rights
+from echoic.rights import ANONYMOUS, Decision, Right, Rights
 from echoic.trust import load_rights
 from echoic.wire import Hello
 
-__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "who_of"]
+__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "decide_member", "who_of"]
 
 MEMBER_RIGHTS: Final[tuple[Right, ...]] = ("publish", "subscribe")
 
@@ -72,12 +72,17 @@ def check_member(admission: Admission, connection: Connection, group: str) -> No
     Raises:
         DeniedError: It has not.
     """
+    decision = decide_member(admission, connection, group)
+    if decision is not None and not decision:
+        raise DeniedError(f"`{decision.who or ANONYMOUS}` may not {decision.right} group `{group}`")
+
+
+def decide_member(admission: Admission, connection: Connection, group: str) -> Decision | None:
+    """Return whether a peer may be a member of a group, and by which right if not; None without rules."""
     if admission.rights is None:
-        return
-    who = who_of(connection)
-    for right in MEMBER_RIGHTS:
-        if not admission.rights.decide(who, right, group):
-            raise DeniedError(f"`{who or ANONYMOUS}` may not {right} group `{group[:64]}`")
+        return None
+    decisions = [admission.rights.decide(who_of(connection), right, group) for right in MEMBER_RIGHTS]
+    return next((decision for decision in decisions if not decision), decisions[0])
 
 
 def _covers(known: str, host: str) -> bool:

@@ -1,5 +1,6 @@
 """Joining a group: from what a program asks for to an engine, its packing, its loop and its delivery."""
 
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import msgspec
 
 from echoic.channels import Admission
-from echoic.engines.embedded import EmbeddedEngine, LogFile, Membership, draw_life
+from echoic.engines.embedded import Contact, EmbeddedEngine, LogFile, Membership, draw_life
 from echoic.engines.local import LocalEngine
-from echoic.errors import AddressError, EchoicError, LocalError
+from echoic.errors import AddressError, DeniedError, LocalError, UnreachableError
 from echoic.formats import bind
 from echoic.groups.engine import Engine
 from echoic.groups.options import Options
@@ -203,7 +204,10 @@ def _embedded(
             Membership(name, options.me, peers),
             options=Options(stability=options.stability, election_ns=timeout_ns, heartbeat_ns=timeout_ns // 5),
             store=store,
-            dial=lambda address: _dial_member(name, address, surroundings),
+            contact=Contact(
+                lambda address: _dial_member(address, surroundings),
+                lambda connection: check_member(surroundings.admission, connection, name),
+            ),
             wake=loop.wake,
             life=life,
             applied_sequence=delivery.applied,
@@ -215,16 +219,17 @@ def _embedded(
         raise
 
 
-def _dial_member(group: str, address: str, surroundings: Surroundings) -> Connection:
+def _dial_member(address: str, surroundings: Surroundings) -> Connection:
     """Return a connection to a member of a group.
 
     Raises:
-        EchoicError: Nobody answers there, or it has no right to be a member.
+        DeniedError: One of the two refuses the certificate of the other, which lasts.
+        EchoicError: Nobody answers there.
     """
-    connection = dial(address, surroundings.identity, polled=True)
     try:
-        check_member(surroundings.admission, connection, group)
-    except EchoicError:
-        connection.close()
+        return dial(address, surroundings.identity, polled=True)
+    except UnreachableError as error:
+        cause = error.__cause__
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            raise DeniedError(str(error)) from error
         raise
-    return connection

@@ -484,6 +484,8 @@ class Hub:
         self._check_open()
         with self._joining:  # a file may change while the program sets others
             self._switchboard.do(lambda core: renew(core, rights))
+            for group in list(self._switchboard.groups.values()):
+                group.review()
             self._audit()
 
     def statistics(self) -> HubStatistics:

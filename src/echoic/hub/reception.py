@@ -1,7 +1,8 @@
 """How connections come to be: made, accepted, and greeted before anything else is said.
 
 Two hubs may dial each other at the same moment; one of the two gives way. A stranger has a few seconds to say who it
-is, and there is room for so many strangers at a time (`links.strangers`).
+is, and there is room for so many strangers at a time (`links.strangers`). A member of a group that may not be one is
+told so, whether or not there is such a group here; whoever is refused for another reason is told nothing.
 """
 
 import contextlib
@@ -12,11 +13,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from echoic.channels import Greeting
+from echoic.channels import Audited, Greeting
 from echoic.engines.embedded import GROUP_FEATURE
 from echoic.errors import DeniedError, EchoicError, MalformedFrameError, ProtocolVersionError, UnreachableError
-from echoic.groups.messages import decode_introduction
-from echoic.hub.doorkeeping import check_home, check_member, who_of
+from echoic.groups.messages import Introduction, Turned, decode_introduction, encode_message
+from echoic.hub.doorkeeping import check_home, check_member, decide_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
 from echoic.links import Connection, Identity, Listener, dial
 from echoic.links.strangers import Strangers
@@ -31,6 +32,7 @@ __all__ = ["Reception"]
 SETTLED_NS: Final = 2_000_000_000
 CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
 ACCEPT_MILLISECONDS: Final = 200
+PARTING_SECONDS: Final = 1.0
 log: Final = logging.getLogger("echoic.hub")
 
 
@@ -81,14 +83,16 @@ class Reception:
 
     def _welcome(self, connection: Connection) -> None:
         """Greet a stranger; one that does not know how is sent away."""
+        proofs = self._switchboard.proofs.count
         try:
             connection.handshake(HELLO_SECONDS)
             reader = FrameReader(payload_bytes_max=PAYLOAD_BYTES_MAX_UNAUTHENTICATED)
             frames = first_frames(connection, reader, 1)
             if GROUP_FEATURE in decode_first(frames[0]).features:
-                self._introduce(connection, reader, frames[1:])
+                self._introduce(connection, reader, frames[1:], proofs)
             else:
                 self._meet(connection, reader=reader, frames=frames)
+                self._check_proof(connection, proofs)
         except (EchoicError, OSError) as error:
             level = logging.INFO
             if isinstance(error, ProtocolVersionError):
@@ -114,10 +118,11 @@ class Reception:
         for pause in CROSSING_SECONDS:
             if self._switchboard.closed:
                 return
-            started = time.monotonic()
+            started, proofs = time.monotonic(), self._switchboard.proofs.count
             connection = dial(address, self._identity)
             try:
                 self._meet(connection, dialled=address)
+                self._check_proof(connection, proofs)
                 return
             except (EchoicError, OSError) as error:
                 connection.close()
@@ -128,21 +133,47 @@ class Reception:
             if any(link.connection and link.neighbour.stands_at(address) for link in self._switchboard.links()):
                 return  # the other was faster
 
-    def _introduce(self, connection: Connection, reader: FrameReader, frames: list[Frame]) -> None:
+    def _check_proof(self, connection: Connection, proofs: int) -> None:
+        """End a connection whose handshake was done before all had to prove anew who they are; another is made."""
+        if connection.credentials is not None and proofs != self._switchboard.proofs.count:
+            connection.close()
+
+    def _introduce(self, connection: Connection, reader: FrameReader, frames: list[Frame], proofs: int) -> None:
         """Hand a connection over to the group whose member has made it.
 
         Raises:
-            EchoicError: There is no such group here, or the stranger does not say which.
+            EchoicError: There is no such group here, or the stranger may not be a member, or does not say of which.
             OSError: The connection broke.
         """
         frames = frames or first_frames(connection, reader, 1)
         introduction = decode_introduction(frames[0].payload)
+        self._admit_member(connection, introduction)
         group = self._switchboard.groups.get(introduction.group)
         if group is None:
-            raise UnreachableError(f"no group `{introduction.group[:64]}` is joined here")
-        check_member(self._switchboard.core.admission, connection, introduction.group)
+            raise UnreachableError(f"no group `{introduction.group}` is joined here")
         reader.payload_bytes_max = PAYLOAD_BYTES_MAX
         group.adopt(introduction, connection, reader, frames[1:])
+        if proofs != self._switchboard.proofs.count:
+            group.prove_anew()
+
+    def _admit_member(self, connection: Connection, introduction: Introduction) -> None:
+        """Let a member of a group in that may be one, and tell any other why not; both are audited.
+
+        Raises:
+            DeniedError: It may not be one.
+        """
+        admission = self._switchboard.core.admission
+        decision = decide_member(admission, connection, introduction.group)
+        if decision is None:
+            return
+        audited = Audited(decision, type(introduction).__name__, introduction.address)
+        self._switchboard.do(lambda core: core.effects.append(audited))
+        try:
+            check_member(admission, connection, introduction.group)
+        except DeniedError as error:
+            word = encode_message(Turned(str(error), final=False, home=introduction.home, term=0))
+            _tell_and_part(connection, b"".join(encode_frame(FrameKind.GROUP, [word])))
+            raise
 
     def _meet(
         self,
@@ -236,3 +267,14 @@ def decode_first(frame: Frame) -> Hello:
     if frame.kind is not FrameKind.HELLO:
         raise MalformedFrameError(f"expected a HELLO frame in a greeting, got {frame.kind.name}")
     return decode_hello(frame.payload)
+
+
+def _tell_and_part(connection: Connection, word: bytes) -> None:
+    """Say a last word, and wait a moment for the other to have heard it: closing at once could take it back."""
+    deadline = time.monotonic() + PARTING_SECONDS
+    with contextlib.suppress(OSError):  # it has hung up
+        connection.send([word])
+        connection.finish()
+        while time.monotonic() < deadline and connection.readable(100):
+            if connection.receive() == b"":
+                return

@@ -63,6 +63,7 @@ from echoic.hub.diallers import Diallers
 from echoic.hub.hello import hello_of
 from echoic.hub.large_storage import LargeStorage
 from echoic.hub.link import Link, LoneWay
+from echoic.hub.proving import Proofs
 from echoic.hub.reception import Reception
 from echoic.hub.room import Room, hindered, hindered_plainly, makes_room_itself
 from echoic.hub.shared_objects import SharedObjects
@@ -124,6 +125,7 @@ class Switchboard:
         self._links: dict[str, Link] = {}
         self.groups: Final[dict[str, EmbeddedEngine]] = {}
         """The groups that were joined here, by name: their members connect to this hub's address."""
+        self.proofs: Final = Proofs()
         self._deliveries = deliveries
         self._reception = Reception(listener, identity, hello_of(self.core), self)
         self._diallers = Diallers(self._reception.dial)

@@ -1,12 +1,10 @@
 """A vigil over files that say who is trusted: what they say counts soon after they have changed.
 
     rights               read again; who has lost a right that is in use is cut off
-    revoked              every TLS connection is closed, and made anew by those who still can
+    revoked              every TLS connection is closed, and made anew by those who still can (`hub.proving`)
 
-A connection that is closed loses nothing: both hubs remember what the other has got, and go on with a further one
-(`channels.session`). So there is no need to find out who was revoked, nor a second place that decides about it. A file
-of rights that cannot be read, or is none, changes nothing and is complained about: half of a file that is being written
-would lock everybody out.
+A file of rights that cannot be read, or is none, changes nothing and is complained about: half of a file that is being
+written would lock everybody out.
 """
 
 import logging
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError
+from echoic.hub.proving import prove_anew
 from echoic.links import Identity
 from echoic.rights import Rights
 from echoic.trust import load_rights
@@ -76,16 +75,8 @@ def keep_vigil(
     if isinstance(rights, str | Path):
         actions[Path(rights)] = lambda: set_rights(load_rights(rights))
     if identity is not None and identity.revoked is not None:
-        actions[identity.revoked] = lambda: _reconnect(switchboard)
+        actions[identity.revoked] = lambda: prove_anew(switchboard)
     return Vigil(actions) if actions else None
-
-
-def _reconnect(switchboard: "Switchboard") -> None:
-    """Have all who have proved who they are do so again."""
-    for link in switchboard.links():
-        connection = link.connection
-        if connection is not None and connection.credentials is not None:
-            connection.close()
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:

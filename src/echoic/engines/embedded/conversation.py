@@ -3,15 +3,23 @@
 A member speaks on the connections that it has made and listens on those that others have made. So there is no question
 which of two connections between two members counts, and each side dials again by itself when one breaks. Nothing that
 is said here must arrive: what cannot be sent is dropped, and the ordering core says it again.
+
+The one word that is said the other way is `Turned`, by a hub that does not let a member in. When to dial again:
+
+    nobody answers, or hangs up soon        after 50 ms, then ever later, up to 1 s
+    not let in, by it or by this member     after 1 s, then ever later, up to 30 s; why is logged once
+    it comes by itself, or rights change    at once
+    let in, for two seconds                 the pauses begin anew
 """
 
+import logging
 import select
 from typing import Final
 
 import msgspec
 
 from echoic.errors import EchoicError
-from echoic.groups.messages import Message, decode_message
+from echoic.groups.messages import Message, Turned, decode_message
 from echoic.links import Connection
 from echoic.wire import Buffer, Frame, FrameKind, FrameReader
 from echoic.wire.frames import with_checksum
@@ -21,6 +29,12 @@ __all__ = ["Incoming", "Outgoing"]
 PENDING_BYTES_MAX: Final = 32 * 1024 * 1024
 PIECES_MAX: Final = 256
 REDIAL_NS: Final = (50_000_000, 1_000_000_000)
+REFUSED_NS: Final = (1_000_000_000, 30_000_000_000)
+LET_IN_NS: Final = 2_000_000_000
+"""Who is not hung up on for so long was let in."""
+REFUSAL_BYTES_MAX: Final = 4096
+REASON_CHARACTERS_MAX: Final = 200
+log: Final = logging.getLogger("echoic.groups")
 
 
 class Outgoing:
@@ -32,6 +46,10 @@ class Outgoing:
         self.dialling = False
         self.redial_ns = 0
         self.dropped = 0
+        self.refusal = ""
+        """Why this member was not let in there when it last tried."""
+        self._attached_ns = 0
+        self._reader = FrameReader(payload_bytes_max=REFUSAL_BYTES_MAX)
         self._addresses: tuple[str, ...] = ()
         self._turn = 0
         self._pause_ns = REDIAL_NS[0]
@@ -56,12 +74,12 @@ class Outgoing:
         """Where to dial next, "" if nothing is known."""
         return self._addresses[self._turn % len(self._addresses)] if self._addresses else ""
 
-    def attach(self, connection: Connection, opening: bytes) -> None:
+    def attach(self, connection: Connection, opening: bytes, now_ns: int) -> None:
         """Speak on a fresh connection, which begins with a greeting."""
         self.close()
         self.connection = connection
-        self._pause_ns = REDIAL_NS[0]
-        self._pending, self._pending_bytes = [], 0
+        self._attached_ns = now_ns
+        self._reader = FrameReader(payload_bytes_max=REFUSAL_BYTES_MAX)
         self.say(opening)
 
     def say(self, frame: bytes) -> None:
@@ -74,7 +92,7 @@ class Outgoing:
         self._pending.append(piece)
         self._pending_bytes += len(piece)
 
-    def flush(self) -> None:
+    def flush(self, now_ns: int) -> None:
         """Send what waits, as much as goes."""
         connection, pending = self.connection, self._pending
         while connection is not None and pending:
@@ -82,7 +100,7 @@ class Outgoing:
             try:
                 sent = connection.send(pieces)
             except OSError:
-                self.close()
+                self._broken(now_ns)
                 return
             self._pending_bytes -= sent
             while pieces and sent >= len(pieces[0]):
@@ -94,20 +112,51 @@ class Outgoing:
                     pending[0] = memoryview(pending[0])[sent:]
                 return
 
-    def hear(self) -> None:
-        """Find out whether the connection has ended; nothing else is said on it."""
-        if self.connection is not None:
-            try:
-                if self.connection.receive() == b"":
-                    self.close()
-            except OSError:
-                self.close()
+    def hear(self, now_ns: int) -> None:
+        """Find out whether the connection has ended; nothing is said on it but why this member is not let in."""
+        connection = self.connection
+        if connection is None:
+            return
+        reason = ""
+        try:
+            data = connection.receive()
+            if data:
+                reason = self._reason_in(data)
+        except (OSError, EchoicError):
+            data = b""
+        if reason:
+            self.refused(reason, now_ns)
+        elif data == b"":
+            self._broken(now_ns)
+
+    def look(self, now_ns: int) -> None:
+        """See whether this member is let in, by the time for which nobody has hung up."""
+        if self.connection is not None and now_ns - self._attached_ns >= LET_IN_NS:
+            if self.refusal:
+                log.info("%s lets this member in", self.name)
+            self.refusal, self._pause_ns = "", REDIAL_NS[0]
 
     def failed(self, now_ns: int) -> None:
         """Dial again later, ever less often, and elsewhere if that is known."""
-        self._turn += 1
-        self.redial_ns = now_ns + self._pause_ns
-        self._pause_ns = min(2 * self._pause_ns, REDIAL_NS[1])
+        self._put_off(now_ns, REDIAL_NS)
+
+    def refused(self, reason: str, now_ns: int) -> None:
+        """Hang up, and dial again much later: this member is not let in, or does not let in the other."""
+        self.close()
+        self._put_off(now_ns, REFUSED_NS)
+        if reason != self.refusal:
+            self.refusal = reason
+            log.warning("no connection to member %s: %s", self.name, reason)
+
+    def hurry(self, now_ns: int) -> None:
+        """Dial at once, if there is no connection: it is there, or rights have changed."""
+        self.redial_ns = now_ns
+
+    def renew(self, now_ns: int) -> None:
+        """Have the connection made anew."""
+        self.close()
+        self._pause_ns = REDIAL_NS[0]
+        self.redial_ns = now_ns
 
     def close(self) -> None:
         """Hang up."""
@@ -115,6 +164,35 @@ class Outgoing:
             self.connection.close()
             self.connection = None
         self._pending, self._pending_bytes = [], 0
+
+    def _put_off(self, now_ns: int, pauses_ns: tuple[int, int]) -> None:
+        """Dial again after a pause, which is longer the next time."""
+        shortest_ns, longest_ns = pauses_ns
+        pause_ns = min(max(self._pause_ns, shortest_ns), longest_ns)
+        self._turn += 1
+        self.redial_ns = now_ns + pause_ns
+        self._pause_ns = min(2 * pause_ns, longest_ns)
+
+    def _broken(self, now_ns: int) -> None:
+        """Dial again at once if the connection stood for a while; whoever hangs up soon does not want it."""
+        self.look(now_ns)
+        stood = now_ns - self._attached_ns >= LET_IN_NS
+        self.close()
+        if not stood:
+            self.failed(now_ns)
+
+    def _reason_in(self, data: bytes) -> str:
+        """Return why this member is not let in, if that is said.
+
+        Raises:
+            EchoicError: What is said are no messages.
+        """
+        for frame in self._reader.receive(data):
+            said = decode_message(frame.payload) if frame.kind is FrameKind.GROUP else None
+            if isinstance(said, Turned):
+                shown = "".join(each if each.isprintable() else "?" for each in said.reason[:REASON_CHARACTERS_MAX])
+                return shown or "it gives no reason"
+        return ""
 
 
 class Incoming(msgspec.Struct, eq=False):

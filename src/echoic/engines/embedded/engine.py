@@ -9,6 +9,10 @@
 Everything happens in the thread of the group's loop but dialling, which may take seconds and has threads of its own.
 Members have connections of their own beside the links of their hubs, at the same address, with the same TLS: a leader
 must be heard within its heartbeat, however many events of channels are under way.
+
+Who may be a member is asked of `Contact.permit`, which knows the rights: before a connection is used, in the thread of
+the loop, and again of all connections when the rights have changed (`review`). So there is no moment between the two at
+which somebody could slip in.
 """
 
 import logging
@@ -21,11 +25,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from msgspec import msgpack, structs
+from msgspec import Struct, msgpack, structs
 
 from echoic.engines.embedded.conversation import Incoming, Outgoing
 from echoic.engines.embedded.log_file import LogFile
-from echoic.errors import EchoicError, JournalError
+from echoic.errors import DeniedError, EchoicError, JournalError
 from echoic.groups.engine import Capabilities, Ended, EngineEvent
 from echoic.groups.messages import Introduction, Message, encode_message
 from echoic.groups.options import Options
@@ -34,7 +38,7 @@ from echoic.groups.writes import Ballot, Image
 from echoic.links import Connection
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, encode_frame, encode_hello
 
-__all__ = ["GROUP_FEATURE", "EmbeddedEngine", "Membership", "draw_life"]
+__all__ = ["GROUP_FEATURE", "Contact", "EmbeddedEngine", "Membership", "draw_life"]
 
 GROUP_FEATURE: Final = "group"
 """What a hello names whose connection is not a link, but a member's."""
@@ -43,7 +47,14 @@ CONNECT_NS: Final = 50_000_000
 """How often it is looked at whether there are connections to all members."""
 log: Final = logging.getLogger("echoic.groups")
 
-Dial = Callable[[str], Connection]
+
+class Contact(Struct, frozen=True):
+    """How a member comes by connections with others."""
+
+    dial: Callable[[str], Connection]
+    """Connects to an address."""
+    permit: Callable[[Connection], None]
+    """Raises DeniedError if who is at the other side may not be a member."""
 
 
 class Membership:
@@ -64,7 +75,7 @@ class EmbeddedEngine:
         *,
         options: Options,
         store: LogFile | None,
-        dial: Dial,
+        contact: Contact,
         wake: Callable[[], None],
         life: int,
         applied_sequence: int = 0,
@@ -76,7 +87,7 @@ class EmbeddedEngine:
             membership: Which one, of which group.
             options: Times and limits.
             store: Where the log is kept; None to keep it in memory.
-            dial: Connects to an address.
+            contact: Makes connections, and refuses those with whom there may be none.
             wake: Makes the group's loop call `turn`.
             life: Drawn at every start.
             applied_sequence: The last message that the application has.
@@ -101,12 +112,13 @@ class EmbeddedEngine:
             beginning=beginning,
         )
         self._name = name
-        self._store, self._dial, self._wake = store, dial, wake
+        self._store, self._contact, self._wake = store, contact, wake
         self._durable = store is not None
         self._outgoing: dict[str, Outgoing] = {}
         self._incoming: dict[int, Incoming] = {}
         self._arrived: deque[Callable[[int], None]] = deque()
         self._unmarked = False
+        self._proofs = 0
         self._connect_ns = now_ns
         self._ended = ""
         hello = Hello(features=(GROUP_FEATURE,), name=name)
@@ -176,7 +188,7 @@ class EmbeddedEngine:
             self._ended = str(error)
             self._hang_up()
             return [Ended(f"the log of this member cannot be kept: {error}")]
-        self._speak()
+        self._speak(now_ns)
         return ordering.take_events()
 
     def adopt(
@@ -185,12 +197,13 @@ class EmbeddedEngine:
         """Listen to a member that has connected to this hub; called by any thread."""
 
         def listen(now_ns: int) -> None:
-            if self._ended or len(self._incoming) >= INCOMING_MAX:
+            if self._ended or len(self._incoming) >= INCOMING_MAX or connection.fileno() < 0:
                 connection.close()
                 return
             incoming = Incoming(introduction.name, introduction.home, connection, reader)
-            self._ordering.learn_address(introduction.name, introduction.home, introduction.address)
             try:
+                self._contact.permit(connection)
+                self._ordering.learn_address(introduction.name, introduction.home, introduction.address)
                 heard = incoming.read(early)
             except EchoicError as error:
                 log.warning("%s broke a rule and is hung up: %s", introduction.name, error)
@@ -199,6 +212,8 @@ class EmbeddedEngine:
             if self._receive(incoming, heard, now_ns) and (not connection.holds or self._listen(incoming, now_ns)):
                 self._replace(incoming)
                 self._incoming[connection.fileno()] = incoming
+                if introduction.name in self._outgoing:
+                    self._outgoing[introduction.name].hurry(now_ns)
             else:
                 connection.close()
 
@@ -213,6 +228,16 @@ class EmbeddedEngine:
             if (other.name, other.home) == (incoming.name, incoming.home):
                 other.connection.close()
                 del self._incoming[descriptor]
+
+    def review(self) -> None:
+        """Hang up on who may not be a member any more, and dial who may again; called by any thread."""
+        self._arrived.append(self._review)
+        self._wake()
+
+    def prove_anew(self) -> None:
+        """Have all who have proved who they are do so again, on other connections; called by any thread."""
+        self._arrived.append(self._prove_anew)
+        self._wake()
 
     def change(self, name: str, address: str, *, admit: bool) -> None:
         """Have a member admitted or expelled; called by any thread, and again until it is so."""
@@ -235,15 +260,17 @@ class EmbeddedEngine:
         """Return how things stand."""
         connected = sorted(name for name, outgoing in self._outgoing.items() if outgoing.connection is not None)
         found: dict[str, object] = {"engine": "embedded", **structs.asdict(self._ordering.statistics())}
-        return found | {"connected": tuple(connected), "durable": self._durable}
+        refused = {name: outgoing.refusal for name, outgoing in self._outgoing.items() if outgoing.refusal}
+        return found | {"connected": tuple(connected), "refused": refused, "durable": self._durable}
 
     def close(self) -> None:
         """Take leave, and hang up."""
         if not self._ended:
             self._ended = "closed"
             self._ordering.take_outbox()  # what is not on the disk, after a failure, must not be sent
-            self._ordering.leave(time.monotonic_ns())
-            self._speak()
+            now_ns = time.monotonic_ns()
+            self._ordering.leave(now_ns)
+            self._speak(now_ns)
         self._hang_up()
         while self._arrived:  # connections that came too late are closed
             self._arrived.popleft()(0)
@@ -252,7 +279,7 @@ class EmbeddedEngine:
         for descriptor, _ in ready:
             incoming = self._incoming.get(descriptor)
             if incoming is None:
-                self._notice(descriptor)
+                self._notice(descriptor, now_ns)
                 continue
             if not self._listen(incoming, now_ns):
                 incoming.connection.close()
@@ -267,14 +294,46 @@ class EmbeddedEngine:
             if not incoming.connection.holds:
                 return True
 
-    def _notice(self, descriptor: int) -> None:
+    def _notice(self, descriptor: int, now_ns: int) -> None:
         """See to a connection that this member has made: it has room again, or has ended."""
         for outgoing in self._outgoing.values():
             if outgoing.connection is not None and outgoing.connection.fileno() == descriptor:
                 if outgoing.connection.readable(0):
-                    outgoing.hear()
-                outgoing.flush()
+                    outgoing.hear(now_ns)
+                outgoing.flush(now_ns)
                 return
+
+    def _review(self, now_ns: int) -> None:
+        for descriptor, incoming in list(self._incoming.items()):
+            refusal = self._refusal_of(incoming.connection)
+            if refusal:
+                log.warning("%s is hung up: %s", incoming.name, refusal)
+                incoming.connection.close()
+                del self._incoming[descriptor]
+        for outgoing in self._outgoing.values():
+            refusal = self._refusal_of(outgoing.connection) if outgoing.connection is not None else ""
+            if refusal:
+                outgoing.refused(refusal, now_ns)
+            elif outgoing.connection is None:
+                outgoing.renew(now_ns)
+
+    def _prove_anew(self, now_ns: int) -> None:
+        self._proofs += 1
+        for descriptor, incoming in list(self._incoming.items()):
+            if incoming.connection.credentials is not None:
+                incoming.connection.close()
+                del self._incoming[descriptor]
+        for outgoing in self._outgoing.values():
+            if outgoing.connection is None or outgoing.connection.credentials is not None:
+                outgoing.renew(now_ns)
+
+    def _refusal_of(self, connection: Connection) -> str:
+        """Return why somebody may not be a member, "" if he may."""
+        try:
+            self._contact.permit(connection)
+        except DeniedError as error:
+            return str(error)
+        return ""
 
     def _receive(self, incoming: Incoming, messages: list[Message], now_ns: int) -> bool:
         """Give messages to the core; False if one of them breaks a rule."""
@@ -299,7 +358,7 @@ class EmbeddedEngine:
             store.sync()  # once more at rest, which marks what is there as whole
             self._unmarked = False
 
-    def _speak(self) -> None:
+    def _speak(self, now_ns: int) -> None:
         spoken: set[str] = set()
         for names, message in self._ordering.take_outbox():
             frame = b"".join(encode_frame(FrameKind.GROUP, [encode_message(message)]))
@@ -308,7 +367,7 @@ class EmbeddedEngine:
                     self._outgoing[name].say(frame)
                     spoken.add(name)
         for name in spoken:
-            self._outgoing[name].flush()
+            self._outgoing[name].flush(now_ns)
 
     def _connect(self, now_ns: int) -> None:
         """Dial the members to whom there is no connection, and those who speak without a seat: they are told so."""
@@ -319,6 +378,7 @@ class EmbeddedEngine:
         for name in names:
             outgoing = self._outgoing.setdefault(name, Outgoing(name))
             outgoing.meet(self._ordering.addresses_of(name), now_ns)
+            outgoing.look(now_ns)
             if (
                 outgoing.connection is None
                 and not outgoing.dialling
@@ -331,20 +391,31 @@ class EmbeddedEngine:
     def _call(self, outgoing: Outgoing) -> None:
         """Dial, in a thread of its own."""
         connection: Connection | None = None
+        refusal, proofs = "", self._proofs
         try:
-            connection = self._dial(outgoing.address)
+            connection = self._contact.dial(outgoing.address)
+        except DeniedError as error:
+            refusal = str(error)
         except (EchoicError, OSError) as error:
             log.debug("%s does not answer: %s", outgoing.name, error)
 
         def done(now_ns: int) -> None:
             outgoing.dialling = False
-            if connection is None:
+            if connection is None and not refusal:
                 outgoing.failed(now_ns)
+            elif connection is None:
+                outgoing.refused(refusal, now_ns)
             elif self._ended or outgoing.name not in self._outgoing:
                 connection.close()
+            elif connection.credentials is not None and proofs != self._proofs:
+                connection.close()  # what it has proved was asked before certificates were revoked
+                outgoing.renew(now_ns)
+            elif unwanted := self._refusal_of(connection):
+                connection.close()
+                outgoing.refused(unwanted, now_ns)
             else:
-                outgoing.attach(connection, self._opening)
-                outgoing.flush()
+                outgoing.attach(connection, self._opening, now_ns)
+                outgoing.flush(now_ns)
 
         self._arrived.append(done)
         if self._ended and connection is not None:
