@@ -121,6 +121,32 @@ def test_nothing_at_all_can_be_sent(pair: Pair) -> None:
     assert receive_all(pair[1]) == b""
 
 
+@pytest.mark.parametrize("into", [False, True])
+def test_who_says_that_it_is_done_still_receives_what_was_on_its_way(pair: Pair, into: bool) -> None:
+    if not pair[1].direct:
+        pytest.skip("what arrives is handed over as it was sent")
+    begin(pair)
+    sent = random.Random(SEED).randbytes(60_000)
+    send_all(pair[0], [sent])
+    received, at = memoryview(bytearray(len(sent))), 0
+    while at < 100:
+        at += pair[1].receive_into(received[at:100]) or 0
+    pair[1].finish()
+    pair[1].finish()
+    while at < len(sent):
+        if into:
+            at += pair[1].receive_into(received[at : at + 999]) or 0
+        else:
+            data = pair[1].receive() or b""
+            received[at : at + len(data)] = data
+            at += len(data)
+    assert received == sent
+    send_all(pair[0], [b"and this"])
+    assert receive_all(pair[1], 8) == b"and this"
+    pair[0].finish()
+    assert receive_all(pair[1]) == receive_all(pair[0]) == b""
+
+
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 def test_bytes_arrive_whole_and_in_order_in_both_directions_at_once(pair: Pair, seed: int) -> None:
     sent = [random_pieces(random.Random(seed + side), 3_000_000) for side in (0, 1)]

@@ -30,6 +30,7 @@ listener sends one byte when it has accepted the dialler, and the dialler's hand
 import contextlib
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -85,6 +86,7 @@ class TlsConnection(SocketConnection):
         self._outgoing = threading.Lock()
         self._unsent: Buffer = b""
         self._held = False  # whether there may be something to decrypt without asking the socket
+        self._aside = b""  # what was decrypted before anybody asked for it
         self._large = False  # whether a large frame was received last: the next one is large too, perhaps
         self._error: ssl.SSLError | None = None
         self._ended = self._finishing = False
@@ -143,23 +145,14 @@ class TlsConnection(SocketConnection):
         """
         if not self._fetch():
             return None
-        records, read, ciphertext = list[bytes](), self._ssl.read, self._from_peer
-        missing = NEXT_BYTES if self._large else GIVE_BYTES_MAX
+        wanted = NEXT_BYTES if self._large else GIVE_BYTES_MAX
         self._large = False
         with self._tls:
-            try:
-                while self._held and missing > 0:
-                    record = read(RECORD_BYTES)
-                    records.append(record)
-                    missing -= len(record)
-                    if not record or not ciphertext.pending:
-                        self._note(len(record))
-            except ssl.SSLError as error:
-                self._stop(error, begun=bool(records))
+            data, self._aside = self._aside or self._decrypt(wanted), b""
             answering = self._to_peer.pending > 0
         if answering:
             self._flush()
-        return b"".join(records) if records or self._ended else None
+        return data if data or self._ended else None
 
     def receive_into(self, buffer: memoryview) -> int | None:
         """Receive into a buffer and return how many bytes came, 0 at the end of the stream, None as `receive` does.
@@ -169,17 +162,13 @@ class TlsConnection(SocketConnection):
         """
         if not self._fetch():
             return None
-        count, size, read, ciphertext = 0, len(buffer), self._read_into, self._from_peer
         self._large = True
         with self._tls:
-            try:
-                while self._held and count < size:
-                    record_bytes = read(size, buffer[count:])
-                    count += record_bytes
-                    if not record_bytes or not ciphertext.pending:
-                        self._note(record_bytes)
-            except ssl.SSLError as error:
-                self._stop(error, begun=count > 0)
+            if self._aside:
+                count = min(len(buffer), len(self._aside))
+                buffer[:count], self._aside = self._aside[:count], self._aside[count:]
+            else:
+                count = self._decrypt_into(buffer)
             answering = self._to_peer.pending > 0
         if answering:
             self._flush()
@@ -188,7 +177,7 @@ class TlsConnection(SocketConnection):
     @property
     def holds(self) -> bool:
         """Whether `receive` would return at once, whatever the socket says."""
-        return self._held or self._ended or self._error is not None
+        return self._held or self._ended or bool(self._aside) or self._error is not None
 
     def readable(self, milliseconds: int) -> bool:
         """Return whether within a time something arrives that `receive` would look at."""
@@ -207,6 +196,7 @@ class TlsConnection(SocketConnection):
     def finish(self) -> None:
         """Say, by TLS and by TCP, that no more bytes come from this side."""
         with self._tls, contextlib.suppress(OSError):  # the peer has not said so yet, or is gone
+            self._aside += self._decrypt(sys.maxsize)  # OpenSSL would take it for said too late, and drop it
             self._ssl.unwrap()
         self._finishing = True
         with contextlib.suppress(OSError):
@@ -256,15 +246,15 @@ class TlsConnection(SocketConnection):
         """
         if self._unsent:
             self._flush()
-        if self._error is not None:
+        if self._error is not None and not self._aside:
             raise self._error
-        if not self._held and not self._ended:
+        if not self.holds:
             ciphertext = super().receive()
             if ciphertext is None:
                 return False
             with self._tls:
                 self._feed(ciphertext)
-            self._held = True
+                self._held = True
         return True
 
     def _feed(self, ciphertext: bytes) -> None:
@@ -273,6 +263,41 @@ class TlsConnection(SocketConnection):
             self._from_peer.write(ciphertext)
         else:
             self._from_peer.write_eof()
+
+    def _decrypt(self, bytes_max: int) -> bytes:
+        """Return what is held, and no further record when it is so many bytes. `_tls` is held.
+
+        Raises:
+            SSLError: It cannot be decrypted; what comes before such a record is returned, and the error waits.
+        """
+        records, read, ciphertext = list[bytes](), self._ssl.read, self._from_peer
+        try:
+            while self._held and bytes_max > 0:
+                record = read(RECORD_BYTES)
+                records.append(record)
+                bytes_max -= len(record)
+                if not record or not ciphertext.pending:
+                    self._note(len(record))
+        except ssl.SSLError as error:
+            self._stop(error, begun=bool(records))
+        return b"".join(records)
+
+    def _decrypt_into(self, buffer: memoryview) -> int:
+        """Decrypt what is held into a buffer, as much as goes, and return how much that is. `_tls` is held.
+
+        Raises:
+            SSLError: As `_decrypt` does.
+        """
+        count, size, read, ciphertext = 0, len(buffer), self._read_into, self._from_peer
+        try:
+            while self._held and count < size:
+                record_bytes = read(size, buffer[count:])
+                count += record_bytes
+                if not record_bytes or not ciphertext.pending:
+                    self._note(record_bytes)
+        except ssl.SSLError as error:
+            self._stop(error, begun=count > 0)
+        return count
 
     def _note(self, count: int) -> None:
         """See whether more can be decrypted, after so many bytes behind which no ciphertext waits; 0 are the end."""
