@@ -74,7 +74,8 @@ def door_problems(papers: Papers, doors: Mapping[str, Door] = DOORS) -> Iterator
         with open_door(papers.good) as door, ThreadPoolExecutor(len(callers)) as pool:
             problems = pool.map(lambda kind, door=door: _stranger_problem(door, kind, callers[kind]), callers)
             yield from zip((f"{kind} at {name}" for kind in callers), problems, strict=True)
-            good = _dial(door, papers.context(papers.other, listening=False), door.piece, enough=len(WELCOME))
+            # Most doors have more to say to somebody good; it is heard too, so that they have really let it in.
+            good = _dial(door, papers.context(papers.other, listening=False), door.piece, enough=len(WELCOME) + 1)
             yield f"somebody good at {name}", "" if good.said.startswith(WELCOME) else "it was not let in"
 
 
