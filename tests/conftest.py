@@ -105,7 +105,7 @@ class ByFile(LoadScopeScheduling):
 
 
 def turn(scope: str) -> int:
-    """The place of a file or its folder in `LONG`; of one folder, the file with most tests is first, as in the queue."""
+    """The place of a file or its folder in `LONG`; of one folder, those with most tests are first, as in the queue."""
     return next((place for place, folder in enumerate(LONG) if scope.startswith(folder)), len(LONG))
 
 
