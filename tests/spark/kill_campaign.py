@@ -42,8 +42,8 @@ __all__ = ["CampaignReport", "differences_in", "run_campaign"]
 Kind = Literal["driver", "workers", "recorder", "intake"]
 
 KINDS: Final[tuple[Kind, ...]] = ("driver", "workers", "recorder", "intake")
-START_SECONDS: Final = 90.0
-FINISH_SECONDS: Final = 180.0
+START_SECONDS: Final = 240.0
+FINISH_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.05
 ROWS_PER_BATCH: Final = 20_000
 
