@@ -3,7 +3,8 @@
 Where the suite runs in several workers, the tests of a file stay together, since they share what is costly to start,
 and those of Spark, since they share one session, and those in a browser, likewise. Groups by marks would say the same
 in thirty files. Files of Spark that start a Java of their own stay together too, so that not all workers have one at a
-time. Files that take long begin early, so that those which are left at the end are short and the workers end together.
+time. Files that take long begin early, so that those which are left at the end are short and the workers end together;
+the one that mostly waits begins beside the Javas, which do not.
 
 Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly, to collect with one
 thread, and to take its classes from an archive, if there is one (tests/spark/class_archive.py): it lives for a minute,
@@ -67,11 +68,18 @@ def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+TRIALS = ("08_coverage", "04_liveness", "03_safety", "09_ecode", "07_frames", "13_many_channels", "01_kills")
+"""Those that take most of a core, by how much; the others follow with their folder."""
+
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
-LONG = ("spark", "Java", "browser", *(f"tests/{name}/" for name in (
-    "reliability", "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing",
-    "groups", "recorder", "papers",
-)))  # fmt: skip
+LONG = (
+    "spark", "Java", "tests/reliability/test_17_steady", "browser",
+    *(f"tests/reliability/test_{name}" for name in TRIALS),
+    *(f"tests/{name}/" for name in (
+        "reliability", "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality",
+        "testing", "groups", "recorder", "papers",
+    )),
+)  # fmt: skip
 OWN_JAVA = ("cluster", "declarative_pipelines", "java", "packing", "session", "worker_memory")
 """The files of Spark that have nothing to do with the session of the others."""
 
@@ -97,7 +105,7 @@ class ByFile(LoadScopeScheduling):
 
 
 def turn(scope: str) -> int:
-    """The place of a file's folder in `LONG`; of one folder, the file with most tests comes first, as in the queue."""
+    """The place of a file or its folder in `LONG`; of one folder, those with most tests are first, as in the queue."""
     return next((place for place, folder in enumerate(LONG) if scope.startswith(folder)), len(LONG))
 
 

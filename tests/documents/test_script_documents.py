@@ -14,7 +14,7 @@ from echoic.toolbus import Bus
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = DOCS / "reference" / "t-script.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 def scripts() -> list[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from echoic.eager.pipe import BODY_BYTES_MAX, HEAD_BYTES_MAX, Deadline, Pipe
 from echoic.errors import ModulatorError
 
 SOON = 0.05
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ class Attendant:
         """Be slow no more."""
         self.slow = 0.0
 
-    def drain(self, timeout: float = 10.0) -> None:
+    def drain(self, timeout: float = 60.0) -> None:
         self.group.drain(timeout)
 
     def statistics(self) -> dict[str, object]:

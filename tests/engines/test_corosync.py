@@ -52,7 +52,7 @@ class Members:
         latest = {story.name: story for story in sorted(self.stories.read(), key=lambda story: story.life)}
         return [latest[f"n{node}"] for node in self.processes if f"n{node}" in latest]
 
-    def wait(self, fact: Callable[[list[Story]], bool], seconds: float = 15.0) -> list[Story]:
+    def wait(self, fact: Callable[[list[Story]], bool], seconds: float = 60.0) -> list[Story]:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             living = self.living()

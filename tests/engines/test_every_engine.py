@@ -314,7 +314,7 @@ def test_a_minority_stops_and_says_so_and_what_it_submits_is_delivered_once_when
     faulty.ask(away, "submit", count=10, text="alone too")
     last = faulty.stories.latest()[away].last
     faulty.until(lambda: faulty.ask(others[0], "statistics")["view"]["members"] == others)
-    sequence, _, members = faulty.ask(others[0], "submit_sync", text="we go on", timeout=10)
+    sequence, _, members = faulty.ask(others[0], "submit_sync", text="we go on", timeout=60)
     assert members == others
     assert sequence > last
     assert faulty.stories.latest()[away].last == last, "the minority is given nothing"

@@ -96,7 +96,7 @@ class Trio(ABC):
         if wait:
             self.wait_for_view()
 
-    def wait_for_view(self, seconds: float = 20.0) -> None:
+    def wait_for_view(self, seconds: float = 60.0) -> None:
         """Wait until everybody who is there was told of a view of all who are."""
         everybody = tuple(sorted(self.present))
 
@@ -105,7 +105,7 @@ class Trio(ABC):
 
         self.until(seen, seconds, lambda: f"no view of {everybody}")
 
-    def settle(self, seconds: float = 20.0) -> list[tuple[int, str, int]]:
+    def settle(self, seconds: float = 60.0) -> list[tuple[int, str, int]]:
         """Wait until all have all that was submitted, check everything, and return what they have."""
         submitted = {name: answer["submitted"] for name, answer in self.ask_all("statistics").items()}
 

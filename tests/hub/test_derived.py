@@ -357,7 +357,7 @@ def test_handlers_of_batches_and_iterators_get_derived_events(pair: tuple[Channe
     cheap = there.derive(CHEAP)
     whole = Collector()
     cheap.subscribe(whole.batch, batch=True)
-    with cheap.events(timeout=5) as one_by_one, cheap.events(batch=True, timeout=5) as batches:
+    with cheap.events(timeout=60) as one_by_one, cheap.events(batch=True, timeout=60) as batches:
         source.submit_batch([trade(number) for number in range(5, 15)])
         source.submit_batch([trade(number) for number in range(50, 60)])
         source.submit_batch([trade(3)])

@@ -55,7 +55,7 @@ def start_trio(trio_peers: dict[str, str]) -> Iterator[StartTrio]:
         yield start
 
 
-def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -110,7 +110,7 @@ def test_batches_are_taken_as_they_were_packed_and_other_types_as_declared(start
 
 def test_events_can_be_iterated(start_trio: StartTrio) -> None:
     (group,) = start_trio(1)
-    events = group.events(timeout=5)
+    events = group.events(timeout=60)
     group.submit(Transfer("a", 7))
     event, stamp = next(events)
     assert (event, stamp.sequence) == (Transfer("a", 7), 1)
@@ -228,7 +228,7 @@ def test_a_member_that_comes_late_is_given_the_state_of_the_others() -> None:
         groups["n1"].drain()
         states["n3"] = Sums()
         groups["n3"] = join("n3", hubs[2])
-        groups["n3"].wait_for(lambda view: len(view.members) == 3, timeout=20)
+        groups["n3"].wait_for(lambda view: len(view.members) == 3, timeout=60)
         groups["n1"].submit_sync(Transfer("x", 5))
         until(lambda: states["n3"].sum == 6005)
         assert states["n3"].loaded == 1
@@ -273,7 +273,7 @@ def test_whoever_submits_is_slowed_and_not_expelled_when_a_handler_is_slow(start
     assert all(group.statistics().backlog_bytes < 150 * 1024 * 1024 for group in groups)
     gate.set()
     submitting.join(30)
-    groups[0].drain(20)
+    groups[0].drain(60)
     assert groups[0].sequence == count
 
 
@@ -323,7 +323,7 @@ def test_an_event_that_does_not_fit_is_refused_at_once(start_trio: StartTrio) ->
 
 def test_why_packing_has_changed_is_told(start_trio: StartTrio) -> None:
     (group,) = start_trio(1, packing="paper:ta=0.05")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     changes = []
     while not changes and time.monotonic() < deadline:
         group.submit_batch([Transfer("a", amount) for amount in range(200)])

@@ -76,9 +76,9 @@ def test_nothing_that_a_handler_raises_breaks_the_link(
     opened.subscribe(seen)
     source = created.source()
     with pytest.raises(DeliveryError, match=type(problem).__name__):
-        source.submit_sync(Tick(1, 1), timeout=10)
+        source.submit_sync(Tick(1, 1), timeout=60)
     sink.close()
-    source.submit_sync(Tick(1, 2), timeout=10)
+    source.submit_sync(Tick(1, 2), timeout=60)
     assert seen.numbers == [1, 2]
 
 
@@ -103,7 +103,7 @@ def test_an_error_without_a_text_is_logged_even_where_the_log_asks_for_it(start_
     logging.getLogger("echoic.hub").addHandler(curious)
     try:
         with pytest.raises(DeliveryError, match="UnspeakableError"):
-            created.source().submit_sync(Tick(1, 1), timeout=10)
+            created.source().submit_sync(Tick(1, 1), timeout=60)
     finally:
         logging.getLogger("echoic.hub").removeHandler(curious)
     assert curious.said.endswith("failed: UnspeakableError: its text cannot be had")
@@ -119,7 +119,7 @@ def test_a_class_that_refuses_its_values_fails_like_a_handler(start_hub: StartHu
     source = created.source()
     for number in (12, 13, 14):
         try:
-            source.submit_sync(Tick(1, number), timeout=10)
+            source.submit_sync(Tick(1, number), timeout=60)
         except DeliveryError as error:
             assert number == 13, error  # noqa: PT017 - where classes are built without __init__, nothing is raised
     assert plain.numbers == [12, 13, 14]
@@ -142,7 +142,7 @@ def test_a_report_of_gaps_that_raises_breaks_nothing(start_hub: StartHub) -> Non
         source.submit_batch([Tick(1, number)])
     eventually(lambda: seen.gaps, "something is missed")
     seen.gate.set()
-    source.submit_sync(Tick(1, 100), timeout=20)
+    source.submit_sync(Tick(1, 100), timeout=60)
     assert seen.numbers[-1] == 100
     assert len(seen.events) + len(seen.missed) == 101
 
@@ -241,7 +241,7 @@ def test_a_handler_in_its_own_thread_may_wait_for_the_link_it_was_called_by(star
     seen = Collector()
     pong.subscribe(seen)
     back = there.open(pong.id, Tick).source()
-    there.open(ping.id, Tick).subscribe(lambda tick: back.submit_sync(tick, timeout=20), thread=True)
+    there.open(ping.id, Tick).subscribe(lambda tick: back.submit_sync(tick, timeout=60), thread=True)
     source = ping.source()
     for number in range(20):
         source.submit_sync(Tick(1, number), timeout=30)
@@ -284,7 +284,7 @@ def test_a_sink_may_be_closed_by_its_own_handler(start_hub: StartHub, where: str
     opened.subscribe(others)
     source = created.source()
     for number in range(20):
-        source.submit_sync(Tick(1, number), timeout=20)
+        source.submit_sync(Tick(1, number), timeout=60)
     assert seen.numbers == [0]
     assert others.numbers == list(range(20))
 
@@ -297,11 +297,11 @@ def test_a_sink_that_another_sinks_handler_closes_keeps_nobody_waiting(start_hub
     victims: list[Any] = []
     opened.subscribe(lambda tick: [victim.close() for victim in victims])
     victims.append(opened.subscribe(seen, thread=True))
-    created.source().submit_sync(Tick(1, 1), timeout=10)
+    created.source().submit_sync(Tick(1, 1), timeout=60)
     local = here.create("local", Tick)
     local.subscribe(lambda tick: [victim.close() for victim in victims])
     victims.append(local.subscribe(seen, thread=True))
-    local.source().submit_sync(Tick(1, 1), timeout=10)
+    local.source().submit_sync(Tick(1, 1), timeout=60)
     assert seen.events == []
 
 
@@ -365,8 +365,8 @@ def test_a_handler_may_subscribe_and_open(start_hub: StartHub) -> None:
     invitations, party = here.create("invitations", Tick), here.create("party", Tick)
     seen = Collector()
     there.open(invitations.id, Tick).subscribe(lambda _: there.open(party.id, Tick).subscribe(seen), thread=True)
-    invitations.source().submit_sync(Tick(1, 1), timeout=20)
-    party.source().submit_sync(Tick(1, 2), timeout=20)
+    invitations.source().submit_sync(Tick(1, 1), timeout=60)
+    party.source().submit_sync(Tick(1, 2), timeout=60)
     assert seen.numbers == [2]
 
 
@@ -383,7 +383,7 @@ def test_a_handler_may_close_its_hub(start_hub: StartHub, where: str) -> None:
 
     hub.open(created.id, Tick).subscribe(leave)
     created.source().submit(Tick(1, 1))
-    assert closed.wait(10)
+    assert closed.wait(60)
 
 
 def test_a_handler_that_hangs_does_not_keep_its_hub_from_closing(start_hub: StartHub) -> None:
@@ -398,7 +398,7 @@ def test_a_handler_that_hangs_does_not_keep_its_hub_from_closing(start_hub: Star
     for options in ({}, {"thread": True}):
         there.open(created.id, Tick).subscribe(hang, **options)
     created.source().submit(Tick(1, 1))
-    assert entered.wait(20)
+    assert entered.wait(60)
     started = time.monotonic()
     there.close()
     assert time.monotonic() - started < 30

@@ -23,7 +23,7 @@ def volumes(path: Path, channel: str = "trades") -> list[int]:
     return [event.volume for events in events_of(Disk(path), channel).values() for event in events]
 
 
-def wait_for(fact: Callable[[], object], seconds: float = 20) -> None:
+def wait_for(fact: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, "it does not come true"
@@ -143,8 +143,8 @@ def test_a_source_waits_when_too_much_is_not_confirmed_and_goes_on_when_it_is(
         wait_for(source.would_wait)
         assert len(submitted) < 40
         with Hub() as hub, hub.record(trades.id, tmp_path) as recording:
-            thread.join(20)
-            source.drain(20)
+            thread.join(60)
+            source.drain(60)
             assert len(submitted) == 40
             assert recording.heads == (8000,)
 

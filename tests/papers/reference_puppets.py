@@ -51,7 +51,7 @@ from echoic.toolbus.references.words import (
 )
 from echoic.wire import FrameReader
 
-SECONDS: Final = 10.0
+SECONDS: Final = 60.0
 CHUNK: Final = 64 * 1024
 WINDOWS: Final = {Route.DIRECT: 16, Route.RELAYED: 0, Route.STREAMED: 4}
 """So many chunks may be sent before the first MORE."""

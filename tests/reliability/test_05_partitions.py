@@ -29,7 +29,7 @@ from tests.system.processes import Process, Start, processes, wait_until
 pytestmark = [pytest.mark.system, pytest.mark.skipif(bool(why_no_firewall()), reason=why_no_firewall())]
 
 MERGE_SECONDS = 5.0
-GO_ON_SECONDS = 10.0
+GO_ON_SECONDS = 30.0
 IN_FLIGHT_SECONDS = 1.0
 CUT_SECONDS = (1.5, 3.0)
 FLAP_SECONDS = 0.1

@@ -22,7 +22,7 @@ from tests.reliability.trying import sized
 from tests.system.processes import Process, Start, processes, wait_until
 
 NOTICED_SECONDS = 5.0
-SLACK_SECONDS = 10.0  # after which a test has failed, however busy the machine is
+SLACK_SECONDS = 40.0  # after which a test has failed, however busy the machine is
 IDLE_SECONDS = 0.5
 
 SOURCE_HOST, SINK_HOST = "10.77.1.2", "10.77.2.2"

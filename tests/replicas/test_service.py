@@ -268,7 +268,7 @@ def load_while(system: Cluster, act: Callable[[Cluster], None]) -> LoadResult:
 
 
 def until_unavailable(address: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         status, answer = ask(address, "POST", "/counters/late", Idempotency_Key=f"{time.monotonic_ns()}")
         if status == 503 and answer["counted"] is False:
@@ -278,7 +278,7 @@ def until_unavailable(address: str) -> None:
 
 
 def wait_for(service: CounterService, other: CounterService) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while service.counters.applied() < other.counters.applied():
         assert time.monotonic() < deadline
         time.sleep(0.01)

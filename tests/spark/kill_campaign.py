@@ -51,8 +51,8 @@ GRANTS: Final[Grants] = {
     "intake": ["admin copies", "admin,subscribe copies.intake"],
     "driver": ["admin pipeline.kills", "publish copies", "publish copies.intake"],
 }
-START_SECONDS: Final = 90.0
-FINISH_SECONDS: Final = 180.0
+START_SECONDS: Final = 240.0
+FINISH_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.05
 ROWS_PER_BATCH: Final = 20_000
 

@@ -285,7 +285,7 @@ def test_a_derived_channel_gives_what_a_derived_frame_gives(spark: SparkSession)
         with channel.source() as source:
             source.submit_batch([Trade(*row) for row in whole])
             source.drain()
-        assert done.wait(10)
+        assert done.wait(60)
     for how in WAYS:
         found = derive(trades(spark), SHIFTED, SHIFT, how=how).collect()
         assert [(row.symbol, row.more) for row in found] == received

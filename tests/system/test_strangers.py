@@ -59,7 +59,7 @@ def check_healthy(hub: Hub) -> None:
         seen = Collector()
         honest.open(f"echoic://{hub.address}/ticks", Tick).subscribe(seen)
         with hub.open("ticks", Tick).source() as source:
-            source.submit_sync(Tick(1, 1), timeout=20)
+            source.submit_sync(Tick(1, 1), timeout=60)
         assert seen.numbers == [1]
 
 

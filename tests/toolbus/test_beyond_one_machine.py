@@ -24,7 +24,7 @@ from tests.toolbus.workshop import Calc, script
 
 pytestmark = pytest.mark.system
 HOUR = 3600
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @pytest.fixture
@@ -93,7 +93,8 @@ def test_tokens_that_are_forged_or_missing_or_revoked_do_not_open_and_tell_nothi
     revoked = token_for(authority, "tool:*", seconds=HOUR + 1)
     authority.revoke(next(each.id for each in reversed(authority.issued())))
     stranger = Authority.create(tmp_path / "elsewhere")
-    for token in ("", "secret", good[:-2] + "AA", token_for(stranger, "tool:*"), revoked):
+    forged = good[:-2] + ("BA" if good.endswith("AA") else "AA")  # of sixteen signatures one ends so
+    for token in ("", "secret", forged, token_for(stranger, "tool:*"), revoked):
         with pytest.raises(RefusedError) as refused:
             connected(open_bus, token, Visitor.of_authority())
         assert "token" in str(refused.value)

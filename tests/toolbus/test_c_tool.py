@@ -59,8 +59,8 @@ def test_it_connects_by_itself(sums: Path, make_bus: MakeBus) -> None:
     )
     bus.start()
     host, port = bus.address.split(":")
-    done = subprocess.run([sums, "-TB_HOST", host, "-TB_PORT", port], timeout=20, check=False)
-    assert bus.wait(10)
+    done = subprocess.run([sums, "-TB_HOST", host, "-TB_PORT", port], timeout=60, check=False)
+    assert bus.wait(60)
     assert bus.value == 42
     assert done.returncode == 0
 
@@ -69,6 +69,6 @@ def test_it_is_refused_with_a_reason(sums: Path, make_bus: MakeBus) -> None:
     bus = make_bus("tool other is { }\nprocess P is let T: other in rec-connect(T?) endlet\ntoolbus(P)")
     bus.start()
     host, port = bus.address.split(":")
-    done = subprocess.run([sums, "-TB_HOST", host, "-TB_PORT", port], timeout=20, check=False, capture_output=True)
+    done = subprocess.run([sums, "-TB_HOST", host, "-TB_PORT", port], timeout=60, check=False, capture_output=True)
     assert done.returncode == 1
     assert b"the script has no tool `sums`" in done.stderr

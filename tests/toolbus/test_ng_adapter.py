@@ -102,7 +102,7 @@ def test_a_tool_of_the_java_toolbus_connects_by_itself(make_bus: MakeBus, made: 
     bus.start()
     client = NgClient(entrance.address, "calc")
     converse(client)
-    assert bus.wait(10)
+    assert bus.wait(60)
     client.close()
     assert bus.value == 3
     assert bus.warnings() == ()
@@ -165,7 +165,7 @@ def test_garbage_is_sent_away(data: bytes, make_bus: MakeBus, made: list[object]
             pass
     client = NgClient(entrance.address, "calc")
     converse(client)
-    assert bus.wait(10)
+    assert bus.wait(60)
     client.close()
 
 
@@ -192,7 +192,7 @@ def test_a_tool_that_goes_is_noticed(how: str, make_bus: MakeBus, made: list[obj
         client.socket.sendall(b"\x63\x63\x63")
     if how in ("hangs up", "refuses"):
         client.close()
-    assert bus.wait(10)
+    assert bus.wait(60)
     client.close()
 
 

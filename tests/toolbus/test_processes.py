@@ -110,11 +110,11 @@ def test_kill_9_in_any_state_fires_rec_disconnect(state: str, make_bus: MakeBus)
         output=(seen := threading.Event()) and (lambda text: seen.set() if "busy" in text else None),
     )
     bus.start()
-    assert seen.wait(20)
+    assert seen.wait(60)
     time.sleep(0.1)
     (process,) = children(os.getpid())
     os.kill(process, signal.SIGKILL)
-    assert bus.wait(10)
+    assert bus.wait(60)
     assert bus.value is Term("gone")
     assert warned(bus, "SIGKILL")
 
@@ -188,7 +188,7 @@ def test_nobody_else_can_connect_as_a_tool_that_was_started(make_bus: MakeBus) -
         limits=QUICK,
     )
     bus.start()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not bus.statistics().processes and time.monotonic() < deadline:
         time.sleep(0.01)
     for token in ("", "guess"):
@@ -206,8 +206,8 @@ def test_a_tool_connects_by_itself_from_another_process(make_bus: MakeBus) -> No
     bus.start()
     host, port = bus.address.split(":")
     words = [*RUN.split(), "Calc", "-TB_TOOL_NAME", "calc", "-TB_HOST", host, "-TB_PORT", port]
-    tool = subprocess.run(words, timeout=20, check=False, capture_output=True)
-    assert bus.wait(10)
+    tool = subprocess.run(words, timeout=60, check=False, capture_output=True)
+    assert bus.wait(60)
     assert bus.value == 21
     assert tool.returncode == 0, tool.stderr
 
@@ -224,7 +224,7 @@ def test_a_tool_whose_bus_is_gone_ends(make_bus: MakeBus, tmp_path: Path) -> Non
     with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.read(5) == "ready"
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         tools = children(process.pid)
         assert tools
         process.kill()
@@ -238,7 +238,7 @@ def test_tools_of_other_hosts_are_not_started() -> None:
     heard = threading.Event()
     launcher = Launcher(QUICK, lambda tool, reason: (lost.append((tool, reason)), heard.set()))
     launcher.start(Start(4, "calc", "elsewhere.example", "true", ""), "127.0.0.1:1")
-    assert heard.wait(5)
+    assert heard.wait(60)
     assert lost == [(4, "tools are started on this machine only, not on host `elsewhere.example`")]
     launcher.close()
 
@@ -248,7 +248,7 @@ def test_what_a_tool_is_told_by_its_launcher(printed: list[str]) -> None:
     launcher = Launcher(QUICK, lambda tool, reason: ended.set(), output=printed.append)
     code = "import os, sys; print(sys.argv[1:], os.environ['TB_PORT'], len(os.environ['TB_TOKEN']) > 20)"
     launcher.start(Start(7, "calc", "", f'{sys.executable} -c "{code}"', "more"), "127.0.0.1:4711")
-    assert ended.wait(10)
+    assert ended.wait(60)
     launcher.close()
     expected = (
         "['-TB_TOOL_NAME', 'calc', '-TB_TOOL_ID', '7', '-TB_HOST', '127.0.0.1', '-TB_PORT', '4711', '-details', 'more']"

@@ -34,7 +34,7 @@ def greeted(bus: Bus) -> socket.socket:
     """Return the socket of a tool that is connected and says nothing more."""
     stranger = raw(bus)
     stranger.sendall(framed(encode_hello(Hello("calc")), Message(MessageKind.ACCEPT)))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not bus.statistics().tools and time.monotonic() < deadline:
         time.sleep(0.01)
     return stranger
@@ -102,17 +102,17 @@ def test_a_tool_that_hangs_up_later_fires_rec_disconnect(abrupt: bool, make_bus:
     if abrupt:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     stranger.close()
-    assert bus.wait(5)
+    assert bus.wait(60)
     assert bus.value is Term("lost")
 
 
 def test_a_stranger_who_says_nothing_is_sent_away_after_a_time(make_bus: MakeBus) -> None:
-    bus = make_bus(ONE_EVAL, limits=BusLimits(hello_seconds=0.3))
+    bus = make_bus(ONE_EVAL, limits=BusLimits(hello_seconds=2.0))  # which a busy machine keeps to as well
     bus.start()
     with raw(bus) as stranger:
         begun = time.monotonic()
         assert is_hung_up(stranger)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30
     still_works(bus)
 
 
@@ -131,7 +131,7 @@ def test_a_tool_that_says_nonsense_is_warned_about_and_lost_when_there_is_too_mu
     bus.start()
     with greeted(bus) as tool:
         tool.sendall(framed(*[Message(MessageKind.EVAL, 1, (Term("x"),))] * 200))
-        assert bus.wait(5)
+        assert bus.wait(60)
     assert any("it said EVAL" in text for text in bus.warnings())
 
 
@@ -150,7 +150,7 @@ def test_a_tool_that_breaks_the_rules_later_is_lost(data: bytes, make_bus: MakeB
         time.sleep(0.1)
         tool.sendall(data)
         tool.shutdown(socket.SHUT_WR)
-        assert bus.wait(5)
+        assert bus.wait(60)
     assert bus.value is Term("lost")
 
 
@@ -160,7 +160,7 @@ def test_answers_in_the_wrong_order_are_ignored_with_a_warning(make_bus: MakeBus
     with greeted(bus) as tool:
         wrong = [Message(MessageKind.VALUE, 9, (1,)), Message(MessageKind.VALUE, 0, (1,)), Message(MessageKind.VOID)]
         tool.sendall(framed(*wrong, Message(MessageKind.EVENT, 1, (Term("go", 5),))))
-        assert bus.wait(5)
+        assert bus.wait(60)
     assert bus.value == 5
     assert len(bus.warnings()) == 3
 
@@ -173,7 +173,7 @@ def test_a_message_above_the_limit_is_not_read(make_bus: MakeBus) -> None:
     with greeted(bus) as tool:
         time.sleep(0.1)
         tool.sendall(framed(Message(MessageKind.EVENT, 1, ("x" * 20_000,))))
-        assert bus.wait(5)
+        assert bus.wait(60)
     assert any("limit is 10000" in text for text in bus.warnings())
 
 
@@ -192,7 +192,7 @@ def test_a_tool_that_does_not_read_is_lost_when_its_queue_is_full_and_delays_nob
     bus.start()
     stranger = raw(bus)
     stranger.sendall(framed(encode_hello(Hello("sleeper")), Message(MessageKind.ACCEPT)))
-    assert bus.wait(20)
+    assert bus.wait(60)
     assert bus.value is Term("lost")
     assert any("does not take what it is told" in text for text in bus.warnings())
     stranger.close()
@@ -236,7 +236,7 @@ def test_tools_and_bus_speak_tls(make_bus: MakeBus, identity: Identity) -> None:
     tool = Calc()
     tool.connect(bus.address, identity=identity)
     tool.start()
-    assert bus.wait(10)
+    assert bus.wait(60)
     assert bus.value == 3
 
 
@@ -262,7 +262,7 @@ def test_a_thousand_connections_that_come_and_go_leave_nothing(make_bus: MakeBus
     for _ in range(200):
         connection = dial(bus.address)
         connection.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while threading.active_count() > before + 5 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert threading.active_count() <= before + 5

@@ -83,8 +83,8 @@ class Patient(Tool, name="button"):
     def main(self) -> None:
         pendings = [self.event("pressed", number) for number in range(3)]
         for pending in pendings:
-            pending.wait(5)
-        answer = self.request("price", "IBM", wait=True, timeout=5)
+            pending.wait(60)
+        answer = self.request("price", "IBM", wait=True, timeout=60)
         self.event("pressed", answer.args[0], wait=True)
 
 

@@ -27,7 +27,7 @@ from echoic.wire import Batch, FrameKind, FrameReader, decode_formats, parse_bat
 
 WIND = format_of_text("Wind{at: float64, wind: float64[37][253]}")
 WIDE = format_of_text("Wide{" + ", ".join(f"a_rather_long_name_{n}: float64" for n in range(900)) + "}")
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Tab:

@@ -34,7 +34,7 @@ def viewer() -> Iterator[Viewer]:
 
 
 def asked(viewer: Viewer, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(viewer.address, timeout=10)
+    connection = http.client.HTTPConnection(viewer.address, timeout=60)
     connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     response = connection.getresponse()
     response.body = response.read()
@@ -159,7 +159,7 @@ def test_a_tab_of_an_earlier_viewer_is_told_so(viewer: Viewer) -> None:
     headers = {"Cookie": f"{name}={'u' * 32}"}
     with connect(f"ws://{viewer.address}/feed", origin=f"http://{viewer.address}", additional_headers=headers) as tab:
         with pytest.raises(ConnectionClosed) as caught:
-            tab.recv(timeout=10)
+            tab.recv(timeout=60)
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1008
         assert "started again" in caught.value.rcvd.reason
@@ -180,7 +180,7 @@ def test_with_a_certificate_the_page_and_its_cookie_go_by_tls_alone(tmp_path: Pa
     with echoic.Hub() as hub, Viewer(hub, "127.0.0.1:0", certificate=identity.certificate, key=identity.key) as viewer:
         assert viewer.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=identity.authority)
-        connection = http.client.HTTPSConnection(viewer.address, timeout=10, context=trusting)
+        connection = http.client.HTTPSConnection(viewer.address, timeout=60, context=trusting)
         connection.request("GET", f"/?token={viewer.token}")
         response = connection.getresponse()
         assert response.status == 303
@@ -189,7 +189,7 @@ def test_with_a_certificate_the_page_and_its_cookie_go_by_tls_alone(tmp_path: Pa
         headers = {"Cookie": cookie_of(viewer)}
         origin = f"https://{viewer.address}"
         with connect(f"wss://{viewer.address}/feed", origin=origin, additional_headers=headers, ssl=trusting) as tab:
-            assert tab.recv(timeout=10)
+            assert tab.recv(timeout=60)
         with pytest.raises((OSError, http.client.HTTPException)):
             asked(viewer, "/")
 

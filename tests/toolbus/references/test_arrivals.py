@@ -15,7 +15,7 @@ from echoic.toolbus.references.words import PUTS_MAX, Chunk, Put, encode_chunk, 
 from echoic.values import Variable
 from tests.toolbus.references.post import Post, told
 
-SECONDS = 10
+SECONDS = 60
 
 
 class Desk:

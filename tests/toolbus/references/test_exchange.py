@@ -24,7 +24,7 @@ from echoic.values import ValueStore
 from tests.hub.parties import eventually
 from tests.toolbus.references.post import EPOCH, Post, puts_of, told
 
-SECONDS = 20
+SECONDS = 60
 BLOB = bytes(range(256)) * 4 * 1024
 TEXT = "häuser und straßen " * 50_000
 

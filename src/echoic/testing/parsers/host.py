@@ -9,8 +9,8 @@ A copy that ends by a signal or an exception is a finding and ends nobody else. 
 of its own: `units` (inputs that reach something), `log` (what libFuzzer says), `crash-*`, `timeout-*`, `oom-*`.
 
 The seconds are those of a processor, so that a busy machine tries as much as an idle one. libFuzzer would count whole
-seconds of the clock, and one more than it is told to. So the host ends each copy by the signal that libFuzzer takes for a
-wish to end (SIGUSR1), and libFuzzer's own limit is left for a copy that is given no processor.
+seconds of the clock, and one more than it is told to. So the host ends each copy by the signal that libFuzzer takes for
+a wish to end (SIGUSR1), and libFuzzer's own limit is left for a copy that is given no processor.
 
 atheris instruments modules while they are imported. So nothing of echoic may be imported before, which is why the host
 is started by `START`, and not by `python -m`.
