@@ -38,7 +38,10 @@ class Roster(msgspec.Struct, frozen=True, array_like=True):
 
     def find(self, name: str) -> Seat | None:
         """Return the seat of a name."""
-        return next((seat for seat in self.seats if seat.name == name), None)
+        for seat in self.seats:
+            if seat.name == name:
+                return seat
+        return None
 
     def holds(self, name: str, home: int) -> bool:
         """Whether a member has a seat, with this home."""

@@ -93,7 +93,7 @@ class Situation:
     @property
     def seat(self) -> Seat | None:
         """This member's seat, if it has one."""
-        seat = self.roster.find(self.name)
+        seat = self._rosters[-1][1].find(self.name)
         return seat if seat is not None and seat.home == self.home else None
 
     @property

@@ -105,7 +105,7 @@ class DerivedBook:
             AssertionError: Nobody has ever asked for them.
         """
         found = Formula.of(step.values)
-        check(found in self._formulas[manager, step.group], f"nobody has asked for {found} - at {step.name}")
+        check(found in self._formulas[manager, step.group], "nobody has asked for {} - at {}", found, step.name)
         return found
 
     def expected(self, core: "Concentrator", one: "Subscription", numbers: list[int]) -> "Expected | None":
@@ -134,13 +134,13 @@ class DerivedBook:
         raw = [numbers_in(share.batch) for share in mine if share.remote and not share.local]
         sent = [numbers_in(share.batch) for share in mine if share.remote]
         passing = [expected.passing] if expected.passing else []
-        what = f"of {expected.given} in {one.member.name} {expected.passing} pass"
-        check(derived in (passing, []), f"{what}, {derived} were derived")
-        check(raw in ([expected.given], []), f"{what}, {raw} are sent as they are")
+        what = (expected.given, one.member.name, expected.passing)
+        check(derived in (passing, []), "of {} in {} {} pass, {} were derived", *what, derived)
+        check(raw in ([expected.given], []), "of {} in {} {} pass, {} are sent as they are", *what, raw)
         if one.hub is source.hub:
-            check(derived == passing, f"{what}, sinks here get {derived}")
+            check(derived == passing, "of {} in {} {} pass, sinks here get {}", *what, derived)
         elif one.hub.id in _targets(source, one):
-            check(sent == (raw or passing), f"{what}, {sent} are sent")
+            check(sent == (raw or passing), "of {} in {} {} pass, {} are sent", *what, sent)
         elif expected.passing and not sent:
             self.lose(source, one, expected.passing[0])
 
@@ -180,8 +180,8 @@ class DerivedBook:
         if share.remote:
             self.count(stream, first)
             numbers, samples = numbers_in(share.batch), stream.samples
-            check(first == len(samples), f"{share.member.name} goes on at {first}, where {len(samples)} is due")
-            check(not samples or samples[-1] < numbers[0], f"{share.member.name} goes back to {numbers[0]}")
+            check(first == len(samples), "{} goes on at {}, where {} is due", share.member.name, first, len(samples))
+            check(not samples or samples[-1] < numbers[0], "{} goes back to {}", share.member.name, numbers[0])
             samples += numbers
             stream.raw.extend([not share.local] * len(numbers))
             self.ledger.submit(stream.number, len(numbers))
@@ -221,10 +221,10 @@ class DerivedBook:
         """
         stream = self.stream(delivery.member.id, delivery.source)
         numbers, end = numbers_in(delivery.batch), delivery.first + delivery.batch.count
-        check(stream.samples[delivery.first : end] == numbers, f"{numbers} have arrived, which is not what was sent")
+        check(stream.samples[delivery.first : end] == numbers, "{} have arrived, which is not what was sent", numbers)
         self.ledger.deliver(stream.number, one.number, delivery.first, len(numbers))
         raw = stream.raw[delivery.first : end]
-        check(raw == [delivery.raw] * len(raw), f"events {delivery.first} to {end - 1} are taken for raw wrongly")
+        check(raw == [delivery.raw] * len(raw), "events {} to {} are taken for raw wrongly", delivery.first, end - 1)
         if delivery.raw:
             self.raw_events += len(numbers)
             numbers = self._derived_there(hub, delivery, numbers)
@@ -241,7 +241,14 @@ class DerivedBook:
         if numbers:
             key = (source.number, one.number)
             last = self._last.get(key, -1)
-            check(last < numbers[0], f"subscription {one.number} gets {numbers} of source {source.number} after {last}")
+            check(
+                last < numbers[0],
+                "subscription {} gets {} of source {} after {}",
+                one.number,
+                numbers,
+                source.number,
+                last,
+            )
             self._last[key] = numbers[-1]
 
     def heard(self, source: "Source", one: "Subscription") -> int:
@@ -264,7 +271,7 @@ class DerivedBook:
         if stream is None:
             stream = self._streams[channel, number] = Stream(len(self.streams) + 1, source, channel)
             self.streams.append(stream)
-        check(stream.source is source, f"source {number} of {channel} stands for two sources")
+        check(stream.source is source, "source {} of {} stands for two sources", number, channel)
         return stream
 
     def _derived_there(self, hub: "SimulatedHub", delivery: Delivery, numbers: list[int]) -> list[int]:
@@ -276,14 +283,14 @@ class DerivedBook:
             derivation = Derivation(hub.address, step, None, TRUSTING)
             derivation.outlets[step.port] = member
             workshop = built(step, TRUSTING)
-            check(isinstance(workshop, Workshop), f"the code of {step.name} does not compile at a sink")
+            check(isinstance(workshop, Workshop), "the code of {} does not compile at a sink", step.name)
             derivation.equip(workshop if isinstance(workshop, Workshop) else None)
             self._deriving[hub.id, member.id] = derivation
         derivation.tune(step)
         made = derivation.apply(derivation.instance(delivery.source), delivery.batch).get(step.port)
         passed = numbers_in(made) if made is not None else []
         expected = self.formula(member.manager, derivation.step).passing(step.recipe, step.port, numbers)
-        check(passed == expected, f"{expected} of {numbers} pass, a sink of {member.name} derives {passed}")
+        check(passed == expected, "{} of {} pass, a sink of {} derives {}", expected, numbers, member.name, passed)
         return passed
 
 
@@ -302,7 +309,7 @@ def _number_of(source: "Source", one: "Subscription") -> int:
 def numbers_in(batch: Batch) -> list[int]:
     """Return the numbers of the samples in a batch, without a look at their loads."""
     records = batch.records
-    return [SAMPLE.unpack_from(records, start)[1] for start in list(batch.bounds)[:-1]]
+    return [SAMPLE.unpack_from(records, start)[1] for start in batch.bounds[:-1]]
 
 
 def _targets(source: "Source", one: "Subscription") -> set[str]:

@@ -106,13 +106,13 @@ class SimulatedMember:
         system = self._system
         match event:
             case Delivered():
-                check(event.position > self.position, f"position {event.position} after {self.position}")
+                check(event.position > self.position, "position {} after {}", event.position, self.position)
                 check(bytes(event.payload).rstrip(b"\0") == b"%d" % event.number, "another payload")
                 self.position = event.position
                 self.given.append((event.sender, event.life, event.number))
                 system.book(self, event.position)
             case Viewed():
-                check(event.view.position > self.position, f"view at {event.view.position} after {self.position}")
+                check(event.view.position > self.position, "view at {} after {}", event.view.position, self.position)
                 check(self.name in event.view.members, "a view without its member")
                 self.position = event.view.position
                 system.book_view(self, event.view.position, event.view.members)
@@ -191,20 +191,26 @@ class SimulatedAgreement:
         one = member.given[index]
         self.trace(f"{member.name}/{member.life} has {one} at {position}, as message {index}")
         if index < len(self._packs):
-            check(self._packs[index] == one, f"message {index} is {self._packs[index]} elsewhere, {one} here")
+            check(self._packs[index] == one, "message {} is {} elsewhere, {} here", index, self._packs[index], one)
         else:
-            check(index == len(self._packs), f"message {index} comes after {len(self._packs)}")
+            check(index == len(self._packs), "message {} comes after {}", index, len(self._packs))
             self._packs.append(one)
         if not self.durable:  # after a cold start positions may be used again
             known = self._positions.setdefault(position, one)
-            check(known == one, f"position {position} has {known} elsewhere, {one} here")
+            check(known == one, "position {} has {} elsewhere, {} here", position, known, one)
 
     def book_view(self, member: SimulatedMember, position: int, names: tuple[str, ...]) -> None:
         """Check a view against what others were given at its position."""
         self.trace(f"{member.name}/{member.life} has view {names} at {position}")
         if not self.durable:
             known = self._views.setdefault(position, names)
-            check(known == names and position not in self._positions, f"view {names} at {position}, elsewhere {known}")
+            check(
+                known == names and position not in self._positions,
+                "view {} at {}, elsewhere {}",
+                names,
+                position,
+                known,
+            )
 
     def explain(self, problem: str) -> str:
         """Return a problem with the seed and what happened last."""
@@ -253,7 +259,7 @@ class SimulatedAgreement:
         if statistics.primary:
             known = self._epochs.setdefault(statistics.epoch, statistics.participants)
             small, large = sorted((set(known), set(statistics.participants)), key=len)
-            check(small <= large, f"epoch {statistics.epoch} has members {known} and {statistics.participants}")
+            check(small <= large, "epoch {} has members {} and {}", statistics.epoch, known, statistics.participants)
 
     def _break(self) -> None:
         """Cut, merge, kill or start; often several things at once, while a round is under way."""
@@ -327,18 +333,24 @@ class SimulatedAgreement:
         for member in self.members.values():
             statistics = member.agreement.statistics()
             who = f"{member.name}/{member.life}"
-            check(not member.ended, f"{who} has ended")
-            check(statistics.primary and len(statistics.participants) == len(self.names), f"{who} stays: {statistics}")
-            check(member.given == self._packs, f"{who} has {len(member.given)} of {len(self._packs)}, or other ones")
-            check(statistics.queued_bytes == 0 and statistics.malformed == 0, f"{who}: {statistics}")
+            check(not member.ended, "{} has ended", who)
+            check(
+                statistics.primary and len(statistics.participants) == len(self.names), "{} stays: {}", who, statistics
+            )
+            check(
+                member.given == self._packs, "{} has {} of {}, or other ones", who, len(member.given), len(self._packs)
+            )
+            check(statistics.queued_bytes == 0 and statistics.malformed == 0, "{}: {}", who, statistics)
         lasts: dict[tuple[str, int], int] = {}
         for sender, life, number in self._packs:
             last = lasts.get((sender, life), 0)
-            check(number == last + 1, f"pack {number} of {sender}/{life} comes after {last}")
+            check(number == last + 1, "pack {} of {}/{} comes after {}", number, sender, life, last)
             lasts[sender, life] = number
         for member in self.members.values():
             last = lasts.get((member.name, member.life), 0)
-            check(last == member.sent, f"{member.name}/{member.life} has sent {member.sent}, of which {last} came")
+            check(
+                last == member.sent, "{}/{} has sent {}, of which {} came", member.name, member.life, member.sent, last
+            )
 
 
 def run_agreement(seed: int, make: Callable[..., Agreement] = Agreement) -> AgreementReport:

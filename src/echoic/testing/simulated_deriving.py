@@ -111,7 +111,7 @@ class Deriving:
 
         def answered(reply: Message) -> None:
             for step in reply.steps if isinstance(reply, DerivedAs) else ():
-                check(step.values == formula.block, f"{step.name} has other parameters than were asked for")
+                check(step.values == formula.block, "{} has other parameters than were asked for", step.name)
                 self.book.know(parent.address, step.group, formula)
                 channel = DerivedChannel(ChannelId(parent.address, step.name), (*lineage, step))
                 self._system.note(f"{hub.id}: derives {step.name}, {placement}, {formula}")
@@ -182,7 +182,9 @@ class Deriving:
         shares = derive(member, source.number, batch, self._clock) if member.derivations else []
         for one, found in expected.items():
             excused = (one.number, source.hub.address) in self.told
-            check(found is not None or excused, f"{source.hub.id} does not derive {one.member.name} for {one.number}")
+            check(
+                found is not None or excused, "{} does not derive {} for {}", source.hub.id, one.member.name, one.number
+            )
             if found is not None:
                 self.book.check_shares(source, one, shares, found)
                 if one.hub is not source.hub:
@@ -258,14 +260,14 @@ class Deriving:
             core = hub.core
             if not hub.alive or hub in busy:
                 continue
-            check(len(core.derivations) <= len(groups), f"{len(core.derivations)} derivations at {hub.id}")
+            check(len(core.derivations) <= len(groups), "{} derivations at {}", len(core.derivations), hub.id)
             for derivation in core.derivations.values():
                 parent = derivation.parent
                 sources = parent.sources if parent is not None else {}
                 name = derivation.step.name
-                check(bool(sources) or parent is None or parent.origin is not None, f"{hub.id} keeps {name} in vain")
+                check(bool(sources) or parent is None or parent.origin is not None, "{} keeps {} in vain", hub.id, name)
                 idle = derivation.instances.keys() - sources.keys()
-                check(not idle, f"{hub.id} keeps copies of {derivation.step.name} for {idle}, which have ended")
+                check(not idle, "{} keeps copies of {} for {}, which have ended", hub.id, derivation.step.name, idle)
 
     def check_settled(self) -> None:
         """Check that everything promised to the living has come, and that all use the same parameters.
@@ -284,11 +286,14 @@ class Deriving:
                 lost = self.book.lost(stream.source, one)
                 check(
                     lost < 0 or not self._system.agreed(stream.source, one),
-                    f"event {lost} of source {stream.source.number} was lost in silence for subscription {one.number}",
+                    "event {} of source {} was lost in silence for subscription {}",
+                    lost,
+                    stream.source.number,
+                    one.number,
                 )
         self.check_bounds()
         for hub, derivation in self.derivations():
-            check(not derivation.waiting, f"somebody waits for {derivation.step.name} at {hub.id}")
+            check(not derivation.waiting, "somebody waits for {} at {}", derivation.step.name, hub.id)
             for outlet in derivation.outlets.values():
                 self._check_targets(hub, outlet.id)
         for channel in self.channels.values():
@@ -297,7 +302,7 @@ class Deriving:
     def _check_targets(self, hub: "SimulatedHub", channel: str) -> None:
         for target in hub.core.members[channel].fanout.targets.values():
             wanted = self._system.wants(target.hub, channel, target.sink.subscription)
-            check(wanted, f"{hub.id} sends {channel} to {target.hub}, which does not want it")
+            check(wanted, "{} sends {} to {}, which does not want it", hub.id, channel, target.hub)
 
     def _check_agreement(self, channel: DerivedChannel) -> None:
         """Check that all who derive a channel use the last parameters that were confirmed."""
@@ -310,11 +315,15 @@ class Deriving:
             if derivation is not None:
                 used = (derivation.step.version, Formula.of(derivation.step.values))
                 booked = (step.version, Formula.of(step.values))
-                check(used == booked, f"{hub.id} derives {channel.id.name} with {used}, the manager has {booked}")
+                check(
+                    used == booked, "{} derives {} with {}, the manager has {}", hub.id, channel.id.name, used, booked
+                )
         for one in self._system.subscriptions:
             if one.living and one.member.id == str(channel.id) and step.recipe.placement != "source":
                 used = (one.member.lineage[-1].version, Formula.of(one.member.lineage[-1].values))
-                check(used == (step.version, Formula.of(step.values)), f"{one.hub.id} hears {step.name} with {used}")
+                check(
+                    used == (step.version, Formula.of(step.values)), "{} hears {} with {}", one.hub.id, step.name, used
+                )
         confirmed = [one for one in self._tunings(step.group) if one.confirmed_ns >= 0]
         held = (
             [hub.core.derivations.get(key) is one for hub, one in confirmed[-1].holders if hub.alive]
@@ -325,7 +334,10 @@ class Deriving:
             current = self._tuning(Formula.of(step.values))
             check(
                 not confirmed[-1].outdates(current),
-                f"{confirmed[-1].formula} was confirmed for {channel.id.name}, the manager has {step}",
+                "{} was confirmed for {}, the manager has {}",
+                confirmed[-1].formula,
+                channel.id.name,
+                step,
             )
 
     def _check_in_force(self, tuning: Tuning) -> None:
@@ -346,7 +358,7 @@ class Deriving:
                 tuning.holders.append((hub, derivation))
             elif in_time and hub.address in origins and not system.strangers_since(manager, hub, tuning.asked_ns):
                 used = Formula.of(derivation.step.values)
-                check(False, f"{tuning.formula} was confirmed, {hub.id} derives {channel.id.name} with {used}")
+                check(False, "{} was confirmed, {} derives {} with {}", tuning.formula, hub.id, channel.id.name, used)
 
     def _booked(self, channel: DerivedChannel) -> Step | None:
         """Return a derived channel as its manager has it in its book."""

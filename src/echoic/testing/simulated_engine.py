@@ -352,8 +352,10 @@ class SimulatedEngine:
         if now_ns >= ordering.wake_ns():
             ordering.tick(now_ns)
         ordering.flush(now_ns)
-        storage.write(ordering.take_writes())
-        storage.sync()
+        writes = ordering.take_writes()
+        if writes:
+            storage.write(writes)
+            storage.sync()
         for names, message in ordering.take_outbox():
             for name in names:
                 self._world.carry(self.name, storage.home, name, message)
@@ -362,9 +364,9 @@ class SimulatedEngine:
             self._world.observe(self, events)
             self._events += events
             self.wake()
-        if any(isinstance(event, Ended) for event in events):
-            self._ended = True
-            self._world.forget(self)
+            if any(isinstance(event, Ended) for event in events):
+                self._ended = True
+                self._world.forget(self)
         self._arm(max(ordering.wake_ns(), now_ns + STEP_NS))
 
     def _arm(self, due_ns: int) -> None:

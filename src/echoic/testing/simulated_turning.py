@@ -441,14 +441,16 @@ class TurningSystem:
         Raises:
             AssertionError: They come twice, overtake others, or were passed over in silence.
         """
-        what = f"{handle.name} sees {numbers} of source {source}"
+        what = (handle.name, numbers, source)
         for number in numbers:
             due = handle.next.get(source, number)
-            check(number >= due, f"{what}, where {due} is due: twice or in disorder")
+            check(number >= due, "{} sees {} of source {}, where {} is due: twice or in disorder", *what, due)
             if number > due:
                 check(
                     sender is not None and self._excused(handle, sender, source, due),
-                    f"{what}, where {due} is due, and nobody has told of a gap",
+                    "{} sees {} of source {}, where {} is due, and nobody has told of a gap",
+                    *what,
+                    due,
                 )
             handle.next[source] = number + 1
         self.delivered_events += len(numbers)
@@ -480,7 +482,7 @@ class TurningSystem:
         for handle in self.handles:
             if not handle.living:
                 continue
-            check(not handle.busy or handle.stranded, f"{handle.name} waits for its reset for ever")
+            check(not handle.busy or handle.stranded, "{} waits for its reset for ever", handle.name)
             for source in self.sources:
                 if source.living and source.number in handle.next:
                     due, count = handle.next[source.number], self.submitted[source.number]
@@ -489,8 +491,14 @@ class TurningSystem:
                     missing = count - due
                     check(
                         0 <= missing <= held,
-                        f"source {source.number} at {source.hub.id} has submitted {count} events, {handle.name} at "
-                        f"{handle.hub.id} waits for {due} with modulator {held}",
+                        "source {} at {} has submitted {} events, {} at {} waits for {} with modulator {}",
+                        source.number,
+                        source.hub.id,
+                        count,
+                        handle.name,
+                        handle.hub.id,
+                        due,
+                        held,
                     )
         for hub in self.hubs:
             if hub.alive:
@@ -500,7 +508,7 @@ class TurningSystem:
         for member in hub.core.members.values():
             for target in member.fanout.targets.values() if member.sources else ():
                 wanted = any(one.id == target.hub and self._ends(one, member).stages for one in self.hubs if one.alive)
-                check(wanted, f"{hub.id} sends {member.name} to {target.hub}, which does not want it")
+                check(wanted, "{} sends {} to {}, which does not want it", hub.id, member.name, target.hub)
 
     def explain(self, problem: object) -> str:
         """Return a problem with the seed and the last things that happened."""
@@ -519,7 +527,7 @@ class TurningSystem:
     def drained(self, hub: SimulatedHub, share: Share, first: int) -> None:
         """Let handles in the same hub have what a modulator had held back."""
         source = self.sources[_source_in(share.batch) - 1]
-        check(source.hub is hub, f"{hub.id} drains a source of {source.hub.id}")
+        check(source.hub is hub, "{} drains a source of {}", hub.id, source.hub.id)
         self._hand_over_share(source, share, first)
 
     def consulted(self, hub: SimulatedHub, consult: Consult) -> None:
@@ -535,7 +543,7 @@ class TurningSystem:
 
     def ended(self, hub: SimulatedHub, member: Member) -> None:
         """No handle asks to be cut off."""
-        check(False, f"{hub.id} was cut off from {member.name}")
+        check(False, "{} was cut off from {}", hub.id, member.name)
 
     def troubled(self, hub: SimulatedHub, troubled: Troubled) -> None:
         """Note that handles have been told of trouble, after which they may miss events of a hub."""

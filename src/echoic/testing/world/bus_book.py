@@ -40,16 +40,16 @@ class BusBook:
         """
         if step.atom in {"snd-msg", "rec-msg"}:
             self.handshakes += 1
-            check(step.partner is not None and step.partner != step.process, f"a handshake without a partner: {step}")
+            check(step.partner is not None and step.partner != step.process, "a handshake without a partner: {}", step)
         elif step.atom == "rec-event":
             match step.arguments:
                 case (Term(args=(int(number),)), Term(args=(int(tick), *_))):
                     last = self._last.get(number, 0)
-                    check(tick == last + 1, f"the script takes event {tick} of tool {number} after {last}")
+                    check(tick == last + 1, "the script takes event {} of tool {} after {}", tick, number, last)
                     self._last[number] = tick
                     self.taken[number] += 1
                 case _:
-                    check(False, f"an event is {step.arguments}")
+                    check(False, "an event is {}", step.arguments)
 
     def question(self, number: int, transaction: int) -> None:
         """Note that a tool hears a question, by the bus's number of it.
@@ -59,7 +59,11 @@ class BusBook:
         """
         self.asked[number] += 1
         check(
-            transaction == self.asked[number], f"tool {number} is asked {transaction} as question {self.asked[number]}"
+            transaction == self.asked[number],
+            "tool {} is asked {} as question {}",
+            number,
+            transaction,
+            self.asked[number],
         )
 
     def acknowledge(self, number: int, tick: int) -> None:
@@ -69,8 +73,8 @@ class BusBook:
             AssertionError: It has heard so before, or not of the one before, or the script has not taken it.
         """
         self.acknowledged[number] += 1
-        check(tick == self.acknowledged[number], f"event {tick} of tool {number} is acknowledged out of order")
-        check(tick <= self.taken[number], f"event {tick} of tool {number} is acknowledged, and nobody has taken it")
+        check(tick == self.acknowledged[number], "event {} of tool {} is acknowledged out of order", tick, number)
+        check(tick <= self.taken[number], "event {} of tool {} is acknowledged, and nobody has taken it", tick, number)
 
     def keep(self, number: int, variable: int) -> None:
         """Note that a tool has a value that others may need."""
@@ -82,7 +86,7 @@ class BusBook:
         Raises:
             AssertionError: It has heard so before.
         """
-        check(variable in self.kept.get(number, ()), f"value {variable} of tool {number} is given up twice")
+        check(variable in self.kept.get(number, ()), "value {} of tool {} is given up twice", variable, number)
         self.kept[number].discard(variable)
 
     def fetch(self, owner: int, variable: int) -> None:
@@ -91,4 +95,4 @@ class BusBook:
         Raises:
             AssertionError: The tool has been told to forget it.
         """
-        check(variable in self.kept.get(owner, ()), f"value {variable} of tool {owner} was freed too early")
+        check(variable in self.kept.get(owner, ()), "value {} of tool {} was freed too early", variable, owner)

@@ -43,11 +43,17 @@ class JournalOrder:
         Raises:
             AssertionError: Others saw another one there, or nobody saw what was before.
         """
-        check(sequence <= len(self.events), f"{who} sees place {sequence} of the journal, seen are {len(self.events)}")
+        check(
+            sequence <= len(self.events),
+            "{} sees place {} of the journal, seen are {}",
+            who,
+            sequence,
+            len(self.events),
+        )
         if sequence == len(self.events):
             self.events.append(event)
         known = self.events[sequence]
-        check(known == event, f"{who} sees {event} at place {sequence} of the journal, others saw {known}")
+        check(known == event, "{} sees {} at place {} of the journal, others saw {}", who, event, sequence, known)
 
 
 class Program:
@@ -124,7 +130,9 @@ class SimulatedDurable:
     def _follow(self, position: int) -> None:
         """Read from a position on."""
         program = self.program
-        check(position <= program.handled, f"{program.name} goes on at {position}, it has handled {program.handled}")
+        check(
+            position <= program.handled, "{} goes on at {}, it has handled {}", program.name, position, program.handled
+        )
         self._position = position
         self._reader = PartitionReader(cast("Shelf", self._shelf), 0, position)
         feed = self._feed = Feed(cast("Switchboard", self), self._id, self._recorder, (position,))
@@ -149,12 +157,16 @@ class SimulatedDurable:
         if self._reader is None:
             return
         for item in self._reader.read(end):
-            check(isinstance(item, Recorded), f"{program.name} cannot read {item}")
+            check(isinstance(item, Recorded), "{} cannot read {}", program.name, item)
             if isinstance(item, Recorded):
                 for step in range(item.batch.count):
                     self._order.see(program.name, item.sequence + step, (item.source, item.first + step))
                 check(
-                    item.sequence == self._position, f"{program.name} waits for {self._position}, got {item.sequence}"
+                    item.sequence == self._position,
+                    "{} waits for {}, got {}",
+                    program.name,
+                    self._position,
+                    item.sequence,
                 )
                 self._position = item.sequence + item.batch.count
                 program.handled = max(program.handled, self._position)

@@ -37,7 +37,7 @@ class GroupBook:
             AssertionError: Somebody else did, in the same term.
         """
         known = self._leaders.setdefault(term, name)
-        check(known == name, f"{name} leads in term {term}, and so does {known}")
+        check(known == name, "{} leads in term {}, and so does {}", name, term, known)
 
     def learn(self, member: Life, event: EngineEvent, kept: Mapping[str, int]) -> None:
         """Note what a member is told.
@@ -67,32 +67,39 @@ class GroupBook:
         Raises:
             AssertionError: Others were given another one, or not the one before.
         """
-        check(sequence <= len(self.events) + 1, f"{name} is given event {sequence}, known are {len(self.events)}")
+        check(sequence <= len(self.events) + 1, "{} is given event {}, known are {}", name, sequence, len(self.events))
         if sequence == len(self.events) + 1:
             self.events.append(event)
         known = self.events[sequence - 1]
-        check(known == event, f"{name} is given {event} as event {sequence}, others were given {known}")
+        check(known == event, "{} is given {} as event {}, others were given {}", name, event, sequence, known)
 
     def _give(self, member: Life, position: int, value: Given, kept: Mapping[str, int]) -> None:
         last = self.reached.get(member, 0)
-        check(position > last, f"{member[0]} is given place {position} after {last}")
+        check(position > last, "{} is given place {} after {}", member[0], position, last)
         missed = [place for place in range(last + 1, position) if place in self.order]
-        check(not missed, f"{member[0]} goes from place {last} to {position}, others were given {missed}")
+        check(not missed, "{} goes from place {} to {}, others were given {}", member[0], last, position, missed)
         if position not in self.order:
             self._begin(member, position, value, kept)
         known = self.order[position]
-        check(known == value, f"at place {position} {member[0]} is given {value}, others were given {known}")
+        check(known == value, "at place {} {} is given {}, others were given {}", position, member[0], value, known)
         self.reached[member] = position
 
     def _begin(self, member: Life, position: int, value: Given, kept: Mapping[str, int]) -> None:
         """Let a place be given for the first time."""
         self.order[position] = value
         ahead = [other for other, reached in self.reached.items() if reached > position]
-        check(not ahead, f"{member[0]} is given place {position}, which {ahead} were not")
+        check(not ahead, "{} is given place {}, which {} were not", member[0], position, ahead)
         holding = sum(end >= position for end in kept.values())
-        check(2 * holding > len(kept), f"{member[0]} is given place {position}, which {holding} of {len(kept)} keep")
+        check(
+            2 * holding > len(kept),
+            "{} is given place {}, which {} of {} keep",
+            member[0],
+            position,
+            holding,
+            len(kept),
+        )
         if value[0] != "view":
             sender, life, number, _ = value
             before = self._senders.get((str(sender), int(str(life))), 0)
-            check(number == before + 1, f"pack {number} of {sender} comes after {before}")
+            check(number == before + 1, "pack {} of {} comes after {}", number, sender, before)
             self._senders[str(sender), int(str(life))] = before + 1
