@@ -2,12 +2,16 @@
 
 The others take their turn too: Python workers, the recorder and the intake are killed once each. The campaign
 (`python -m tests.spark.kill_campaign --kills 30`) does the same to everybody often.
+
+All of them have certificates and just the rights that they need: to start everybody a second time, plain, would take
+longer than the kills, and plain ones are started by all other tests of Spark. With `--release` half of it is plain.
 """
 
 import random
 import time
 from pathlib import Path
 
+import msgspec
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -15,7 +19,8 @@ import pytest
 from echoic.spark import committed_files
 from echoic.testing.trials import commit_name
 from tests.reliability.trying import sized
-from tests.spark.kill_campaign import CampaignReport, Kind, differences_in, run_campaign
+from tests.spark import kill_campaign
+from tests.spark.kill_campaign import GRANTS, CampaignReport, Kind, differences_in, run_campaign
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -28,13 +33,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(request: pytest.FixtureRequest, folder: Path) -> CampaignReport:
+def report(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CampaignReport:
     given = request.config.getoption("--seed")
     seed = time.time_ns() % 2**32 if given is None else given
-    drivers: list[Kind] = ["driver"] * sized(request, "spark_restart")
+    plain = sized(request, "spark_restart") // 2 if request.config.getoption("--release") else 0
+    drivers: list[Kind] = ["driver"] * (sized(request, "spark_restart") - plain)
     kinds = [*drivers, *OTHERS]
     random.Random(seed).shuffle(kinds)
-    return run_campaign(folder, kinds, seed)
+    secured = run_campaign(folder, kinds, seed, secured=True)
+    if not plain:
+        return secured
+    without = run_campaign(tmp_path_factory.mktemp("plain"), ["driver"] * plain, seed)
+    kills = {**secured.kills, "driver": secured.kills["driver"] + without.kills["driver"]}
+    return msgspec.structs.replace(secured, kills=kills, wrong=secured.wrong + without.wrong)
 
 
 def test_the_table_is_what_was_recorded_each_event_once(request: pytest.FixtureRequest, report: CampaignReport) -> None:
@@ -56,3 +67,9 @@ def test_a_row_that_is_lost_or_doubled_is_found(report: CampaignReport, folder: 
         assert any(told in wrong for wrong in differences_in(folder))
     finally:
         Path(file).write_bytes(kept)
+
+
+def test_a_right_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kill_campaign, "GRANTS", {**GRANTS, "exchange": ["publish ticks"]})
+    with pytest.raises(AssertionError, match="`exchange` may not admin `ticks`"):
+        run_campaign(tmp_path, ["driver"], 0, secured=True)

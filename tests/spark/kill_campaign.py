@@ -226,6 +226,9 @@ class Campaign:
     def _wait_for(self, there: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not there():
+            for name in {"exchange", "recorder", "intake"} & self._processes.keys():
+                told = (self.folder / f"{name}.log").read_text("utf-8")[-1000:]
+                assert self._processes[name].poll() is None, f"the {name} ended: {told}"
             assert time.monotonic() < deadline, f"{what} did not come in {START_SECONDS:.0f} s; see {self.folder}/*.log"
             time.sleep(POLL_SECONDS)
 
