@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from echoic import Hub, event
+from echoic import Hub, Identity, event
 from echoic.cli.app import app, load_all
 from echoic.cli.completing import POSITIONALS, VALUES, candidates, takes_value
+from echoic.trust.authority import Authority
 from tests.cli.terminals import PATIENCE_SECONDS, free_port, type_here
 
 
@@ -114,6 +115,62 @@ def test_it_asks_without_the_application(names: str) -> None:
     command = [sys.executable, "-c", program, "--complete-live", "echo", "trad"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "trades\n[]\n"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A name server that speaks TLS alone, and hubs with rights."""
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("ECHOIC_COMPLETE_SECONDS", "60")
+    for name in ("ECHOIC_CONTEXT", "ECHOIC_IDENTITY"):
+        monkeypatch.delenv(name, raising=False)
+    authority = Authority.create()
+    for name in ("office", "desk", "press", "mallory"):
+        authority.issue(name, ("127.0.0.1", "localhost"))
+    rights = tmp_path / "rights"
+    rights.touch(0o600)
+    rights.write_text("allow office * *\nallow desk subscribe,derive *\nallow press subscribe trades.cheap\n", "utf-8")
+    office = Identity.named("office")
+    with (
+        Hub("127.0.0.1:0", identity=office, rights=rights) as server,
+        Hub("127.0.0.1:0", names=server.address, identity=office, rights=rights) as hub,
+    ):
+        trades = hub.create("trades", Trade)
+        trades.derive("input.price < param.low", params={"low": 1.0}, name="trades.cheap")
+        monkeypatch.setenv("ECHOIC_NAMES", server.address)
+        yield server.address
+
+
+def test_under_tls_everybody_is_offered_what_he_may_see(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert candidates(["echo", "--identity", "desk", "tr"]) == ["trades", "trades.cheap"]
+    assert candidates(["echo", "--identity=press", "tr"]) == ["trades.cheap"]
+    assert candidates(["echo", "--identity", "mallory", "tr"]) == []
+    assert candidates(["param", "--identity", "desk", "trades.cheap", "l"]) == ["low="]
+    monkeypatch.setenv("ECHOIC_IDENTITY", "desk")
+    assert candidates(["echo", "tr"]) == ["trades", "trades.cheap"]
+    type_here("context", "add", "lab", "--names", guarded, "--identity", "press")
+    assert candidates(["echo", "--context", "lab", "tr"]) == ["trades.cheap"]
+
+
+def test_under_tls_nothing_is_offered_to_nobody_and_by_nobody(guarded: str, tmp_path: Path) -> None:
+    for words in (["echo", "tr"], ["echo", "--identity", "nobody", "tr"], ["echo", "--identity", "../desk", "tr"]):
+        assert type_here("--complete-live", *words) == (0, "", ""), words
+    Authority.load().revoke("desk")
+    assert type_here("--complete-live", "echo", "--identity", "desk", "tr")[1] == ""
+    os.environ["ECHOIC_HOME"] = str(tmp_path / "elsewhere")  # as the fixture has set it, which puts it back
+    Authority.create().issue("desk", ("127.0.0.1",))
+    assert type_here("--complete-live", "echo", "--identity", "desk", "tr")[1] == "", "it is another's authority"
+
+
+def test_it_asks_by_tls_without_the_application(guarded: str) -> None:
+    program = (
+        "import sys; from echoic.cli import main; main();"
+        "print(sorted({'numpy', 'cyclopts', 'rich', 'echoic.links', 'echoic.cli.app'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, "--complete-live", "echo", "--identity", "press", "tr"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "trades.cheap\n[]\n"
 
 
 @pytest.fixture

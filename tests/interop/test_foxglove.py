@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
@@ -194,3 +195,16 @@ def test_the_bridge_speaks_tls(system: tuple[Hub, Hub], tmp_path: Path) -> None:
             assert Looking(connection).told("serverInfo")["name"] == "echoic"
     with pytest.raises(InsecureError, match="cannot use certificate"):
         Bridge(viewer, (), "127.0.0.1:0", certificate=(identity.key, identity.key))
+
+
+def test_only_pages_that_were_named_may_look(system: tuple[Hub, Hub]) -> None:
+    _, viewer = system
+    with Bridge(viewer, (), "127.0.0.1:0", origins=["http://localhost:8080"]) as bridge:
+        with connect(bridge.url, subprotocols=[PROTOCOL], origin="http://localhost:8080") as connection:
+            assert Looking(connection).told("serverInfo")["name"] == "echoic"
+        for other in ("https://evil.example", "https://app.foxglove.dev"):
+            with (
+                pytest.raises(InvalidStatus),
+                connect(bridge.url, subprotocols=[PROTOCOL], origin=other),
+            ):
+                pass

@@ -2,8 +2,9 @@
 
 A hub is the better way to ask, but importing all that a hub can do takes longer than people wait for a list: NumPy,
 LLVM, the recorder, groups. So this says the few words of the wire protocol that a list needs (6.1 and 6.3 in
-docs/reference/wire-protocol.md), and no more. It imports nothing of the layers below, so what it knows of them is a
-twin: the tests compare its answers with those of a hub.
+docs/reference/wire-protocol.md), and no more, in the clear or by TLS (`cli.lines`). It imports nothing of the layers
+below but where identities are kept, so what it knows of them is a twin: the tests compare its answers with those of a
+hub.
 
     HELLO  ->                       which hub speaks: a number drawn for this one question
            <-  HELLO, ACKS
@@ -28,6 +29,7 @@ from typing import Final, TypeAlias
 import google_crc32c
 import msgspec
 
+from echoic.cli.lines import Line, Proof, SecureLine
 from echoic.errors import MalformedFrameError, UnreachableError
 
 __all__ = ["Entry", "ask_names", "browse_all", "is_address", "parameters_of"]
@@ -41,7 +43,6 @@ MAGIC: Final = b"ECHOIC\r\n"
 HELLO, ACKS, CONTROL = 1, 5, 10
 CHECKSUM: Final = 1
 PAYLOAD_BYTES_MAX: Final = 16 * 1024 * 1024
-RECEIVE_BYTES: Final = 65_536
 ADDRESS: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\]:(\d{1,5})|([A-Za-z0-9._-]+):(\d{1,5})")
 PORT_MAX: Final = 65_535
 
@@ -99,28 +100,30 @@ def is_address(text: str) -> bool:
     return found is not None and int(found[2] or found[4]) <= PORT_MAX
 
 
-def ask_names(address: str, seconds: float = ANSWER_SECONDS) -> list[Entry]:
-    """Return what the name server at an address knows.
+def ask_names(address: str, seconds: float = ANSWER_SECONDS, proof: Proof | None = None) -> list[Entry]:
+    """Return what the name server at an address knows, and shows to who asks.
 
     Raises:
         UnreachableError: It does not answer; the message says what to do.
     """
-    answers = browse_all([address], seconds)
+    answers = browse_all([address], seconds, proof)
     if address not in answers:
         raise UnreachableError(f"nobody serves names at {address}; start `echoic up`, or pass --names HOST:PORT")
     return answers[address]
 
 
-def browse_all(addresses: Iterable[str], seconds: float = ANSWER_SECONDS) -> Mapping[str, list[Entry]]:
+def browse_all(
+    addresses: Iterable[str], seconds: float = ANSWER_SECONDS, proof: Proof | None = None
+) -> Mapping[str, list[Entry]]:
     """Return which channels hubs manage, by their addresses; those that do not answer in time are left out."""
-    answers = _ask_all(addresses, {"type": "Browse"}, seconds)
+    answers = _ask_all(addresses, {"type": "Browse"}, seconds, proof)
     return {address: answer.channels for address, answer in answers.items() if isinstance(answer, Listing)}
 
 
-def parameters_of(channel: Entry, seconds: float = ANSWER_SECONDS) -> list[str]:
+def parameters_of(channel: Entry, seconds: float = ANSWER_SECONDS, proof: Proof | None = None) -> list[str]:
     """Return the names of a derived channel's parameters; nothing of another, or if its manager does not answer."""
     asked = {"type": "Describe", "name": channel.id.removeprefix("echoic://").partition("/")[2]}
-    answer = _ask_all([channel.manager], asked, seconds).get(channel.manager)
+    answer = _ask_all([channel.manager], asked, seconds, proof).get(channel.manager)
     if not isinstance(answer, Described) or not answer.lineage:
         return []
     try:
@@ -130,26 +133,28 @@ def parameters_of(channel: Entry, seconds: float = ANSWER_SECONDS) -> list[str]:
         return []  # this is no descriptor
 
 
-def _ask_all(addresses: Iterable[str], message: Message, seconds: float) -> dict[str, Listing | Described]:
+def _ask_all(
+    addresses: Iterable[str], message: Message, seconds: float, proof: Proof | None
+) -> dict[str, Listing | Described]:
     """Ask hubs the same at the same time; return the answers that come in time, by address."""
     deadline = time.monotonic() + seconds
     answers: dict[str, Listing | Described] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as open_until_the_end:
         waiting = 0
         for address in list(addresses)[:HUBS_MAX]:
-            question = _dialled(address, message)
+            question = _dialled(address, message, proof)
             if question is not None:
-                open_until_the_end.callback(question.connection.close)
-                selector.register(question.connection, selectors.EVENT_READ | selectors.EVENT_WRITE, question)
+                open_until_the_end.callback(question.line.close)
+                selector.register(question.line.connection, selectors.EVENT_READ | selectors.EVENT_WRITE, question)
                 waiting += 1
         while waiting and (left := deadline - time.monotonic()) > 0:
             for key, events in selector.select(left):
                 question = key.data
                 if question.go_on(events):
                     if events & selectors.EVENT_WRITE:
-                        selector.modify(question.connection, selectors.EVENT_READ, question)
+                        selector.modify(key.fd, selectors.EVENT_READ, question)
                     continue
-                selector.unregister(question.connection)
+                selector.unregister(key.fd)
                 waiting -= 1
                 if question.answer is not None:
                     answers[question.address] = question.answer
@@ -159,45 +164,45 @@ def _ask_all(addresses: Iterable[str], message: Message, seconds: float) -> dict
 class Question:
     """What is asked of one hub, and how far that is."""
 
-    def __init__(self, address: str, connection: socket.socket, message: Message) -> None:
+    def __init__(self, address: str, line: Line, message: Message) -> None:
         self.address: Final = address
-        self.connection: Final = connection
+        self.line: Final = line
         self.answer: Listing | Described | None = None
         self._message = message
         self._received = bytearray()
-        self._begun = False
+        self._begun = self._greeted = False
 
     def go_on(self, events: int) -> bool:
         """Do what the connection allows; tell whether there is more to come."""
         try:
             if not self._begun and events & selectors.EVENT_WRITE:
-                self._begin()
-            if events & selectors.EVENT_READ:
-                return self._receive()
+                self._begun = True
+                self.line.begin()
+            more = self._receive() if events & selectors.EVENT_READ else True
+            if self.line.open and not self._greeted:
+                self._greet()
         except (OSError, MalformedFrameError, msgspec.MsgspecError, UnicodeError, RecursionError):
             return False  # nobody is there, or nobody who speaks our language
-        return True
+        return more
 
-    def _begin(self) -> None:
-        if error := self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise OSError(error, "nobody listens there")
-        self._begun = True
-        hello = {"version": 1, "name": "echoic ls", "hub": os.urandom(8).hex(), "address": ""}
-        self._send(_frame(HELLO, MAGIC + msgspec.msgpack.encode(hello)))
+    def _greet(self) -> None:
+        self._greeted = True
+        hello = {"version": 1, "name": "echoic ls", "hub": os.urandom(8).hex(), "address": self.line.home}
+        self.line.send(_frame(HELLO, MAGIC + msgspec.msgpack.encode(hello)))
 
     def _receive(self) -> bool:
-        data = self.connection.recv(RECEIVE_BYTES)
-        self._received += data
+        data = self.line.receive()
+        self._received += data or b""
         for kind, payload in _frames(self._received):
             if kind == ACKS and len(payload) == COUNT.size and self.answer is None:
                 self._ask()
             elif kind == CONTROL and self._is_answer(payload):
-                self._send(_framed(0, {"type": "Farewell"}))
+                self.line.send(_framed(0, {"type": "Farewell"}))
                 return False
-        return bool(data)
+        return data != b""
 
     def _ask(self) -> None:
-        self._send(_frame(ACKS, COUNT.pack(int.from_bytes(os.urandom(8)) | 1, 0)) + _framed(1, self._message))
+        self.line.send(_frame(ACKS, COUNT.pack(int.from_bytes(os.urandom(8)) | 1, 0)) + _framed(1, self._message))
 
     def _is_answer(self, payload: bytes) -> bool:
         number, reply, _ = _head_decoder.decode(payload)
@@ -206,25 +211,24 @@ class Question:
         self.answer = _decoder.decode(payload)[2]
         return True
 
-    def _send(self, data: bytes) -> None:
-        self.connection.send(data)  # a few hundred bytes, for which a fresh connection has room
 
-
-def _dialled(address: str, message: Message) -> Question | None:
+def _dialled(address: str, message: Message, proof: Proof | None) -> Question | None:
     """Begin to connect; None where that cannot be."""
     found = ADDRESS.fullmatch(address)
     if found is None or not is_address(address):
         return None
+    host = found[1] or found[3]
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            found[1] or found[3], int(found[2] or found[4]), type=socket.SOCK_STREAM
-        )[0]
+        family, kind, protocol, _, place = socket.getaddrinfo(host, int(found[2] or found[4]), type=socket.SOCK_STREAM)[
+            0
+        ]
         connection = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError):  # nobody has such a name, or nobody could have it
         return None
     connection.setblocking(False)
     connection.connect_ex(place)
-    return Question(address, connection, message)
+    line = Line(connection) if proof is None else SecureLine(connection, host, proof)
+    return Question(address, line, message)
 
 
 def _frame(kind: int, payload: bytes) -> bytes:

@@ -6,7 +6,8 @@ The script that a shell runs (`echoic completion bash`) knows verbs and options 
 
 which prints a candidate a line, or nothing, and waits for a third of a second at most; $ECHOIC_COMPLETE_SECONDS says
 another time, for who works with a name server that is far away. It imports neither the application nor a hub, so it has
-a small table of its own of what stands where; a test compares it with the verbs.
+a small table of its own of what stands where; a test compares it with the verbs. Whoever has chosen an identity asks by
+TLS, and is offered what he may see.
 
 What others call their channels ends up on somebody's command line, so only what is a name, and has no meaning for a
 shell, is offered.
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from echoic.cli.asking import Entry, ask_names, is_address, parameters_of
-from echoic.cli.settings import choose, read_settings
+from echoic.cli.lines import Proof, proof_of
+from echoic.cli.settings import choose, choose_identity, read_settings
 from echoic.errors import EchoicError
 from echoic.trust import identity_names
 
@@ -102,7 +104,8 @@ def candidates(words: Sequence[str]) -> list[str]:
         case "parameter":
             channel = next((each for each in _known(options) if each.name == given[0]), None)
             left = max(0.0, deadline - time.monotonic())
-            found = [f"{name}=" for name in parameters_of(channel, left)] if channel is not None else []
+            proof = _proof(options)
+            found = [f"{name}=" for name in parameters_of(channel, left, proof)] if channel is not None else []
         case _:
             found = [each.name for each in _known(options)]
     # A repeated word is offered once more only where that makes sense, which is nowhere.
@@ -152,14 +155,21 @@ def _options(before: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word, following in zip(before, [*before[1:], ""], strict=True):
         name, equals, value = word.partition("=")
-        if name in ("--names", "--context"):
+        if name in ("--names", "--context", "--identity"):
             found[name] = value if equals else following
     return found
 
 
 def _known(options: dict[str, str]) -> list[Entry]:
     names = choose(options.get("--names"), options.get("--context")).names
-    return ask_names(names, _patience()) if is_address(names) else []
+    return ask_names(names, _patience(), _proof(options)) if is_address(names) else []
+
+
+def _proof(options: dict[str, str]) -> Proof | None:
+    """Return by what is proved who asks; None if nobody was chosen."""
+    context = options.get("--context")
+    identity = choose_identity(options.get("--identity"), context, choose(options.get("--names"), context))
+    return proof_of(identity) if identity else None
 
 
 def _patience() -> float:

@@ -4,7 +4,7 @@ from echoic.cli.meeting import attend, stay
 from echoic.cli.screen import json_text, say
 from echoic.cli.served import SERVED, Served
 from echoic.cli.where import AsJson
-from echoic.interop.foxglove import LISTEN_DEFAULT, Bridge
+from echoic.interop.foxglove import LISTEN_DEFAULT, ORIGINS_DEFAULT, Bridge
 
 __all__ = ["foxglove"]
 
@@ -12,6 +12,7 @@ __all__ = ["foxglove"]
 def foxglove(
     *channels: str,
     listen: str = LISTEN_DEFAULT,
+    origin: list[str] | None = None,
     as_json: AsJson = False,
     served: Served = SERVED,
 ) -> None:
@@ -26,12 +27,14 @@ def foxglove(
     Args:
         channels: Names or ids; all that the name server knows if there are none, also those to come.
         listen: Where Foxglove connects to, HOST:PORT; port 0 takes a free one.
+        origin: Whose page may look, beside https://app.foxglove.dev, as in http://localhost:8080; may be given again.
         as_json: Print the address and the channels as JSON.
         served: Who may look, and where channels are looked for.
     """
+    origins = (*ORIGINS_DEFAULT, *(origin or ()))
     with (
         attend(served.where, "foxglove") as hub,
-        Bridge(hub, channels, listen, certificate=served.pair, insecure=served.insecure) as bridge,
+        Bridge(hub, channels, listen, certificate=served.pair, insecure=served.insecure, origins=origins) as bridge,
     ):
         if as_json:
             print(json_text({"url": bridge.url, "channels": sorted(bridge.topics)}), flush=True)

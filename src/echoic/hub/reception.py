@@ -46,7 +46,7 @@ class Reception:
         self._switchboard = switchboard
         self._dialling: list[str] = []
         self._answering: list[str] = []
-        self._strangers = Strangers()
+        self._strangers: Strangers[Connection] = Strangers()
         threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
 
     def close(self) -> None:

@@ -16,17 +16,23 @@ its own, which must not wait for a name server, so they only set a flag; one thr
 A client that is slow loses the oldest messages (`message_backlog_size`), as does the bridge when it cannot keep up with
 a channel. Clients cannot publish. A bridge that other machines reach has TLS, or is asked for by `insecure`: Foxglove's
 protocol knows no passwords.
+
+The SDK's server takes as many connections as come, for as long as they like, from pages of anybody. So it listens on
+loopback alone, and `doorway` stands before it, with limits. It is not at 127.0.0.1 but, where the system has all of
+127.0.0.0/8, at an address of 24 random bits there, so that a page cannot find it by trying ports.
 """
 
+import secrets
+import sys
 import threading
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from echoic.errors import AddressError, EchoicError, LimitExceededError, LocalError, UnreachableError
 from echoic.hub import Channel, Hub, Sink
-from echoic.interop.exposure import Certificate, Exposure, exposed
+from echoic.interop.doorway import Doorway
+from echoic.interop.exposure import Certificate, exposed
 from echoic.monitor import browse, find
 from echoic.recorder.json_events import events_as_json, json_schema_of
 from echoic.wire import Batch
@@ -35,9 +41,10 @@ if TYPE_CHECKING:
     import foxglove
     from foxglove.websocket import ChannelView, Client, WebSocketServer
 
-__all__ = ["LISTEN_DEFAULT", "Bridge"]
+__all__ = ["LISTEN_DEFAULT", "ORIGINS_DEFAULT", "Bridge"]
 
 LISTEN_DEFAULT: Final = "127.0.0.1:8765"
+ORIGINS_DEFAULT: Final = ("https://app.foxglove.dev",)
 LOOK_SECONDS: Final = 1.0
 TOPICS_MAX: Final = 1000
 AGAIN: Final = 8  # how many topics are compared with their channels at each look
@@ -130,6 +137,7 @@ class Bridge:
         *,
         certificate: Certificate | None = None,
         insecure: bool = False,
+        origins: Collection[str] = ORIGINS_DEFAULT,
     ) -> None:
         """Listen, and advertise channels.
 
@@ -139,6 +147,7 @@ class Bridge:
             listen: Where Foxglove connects to; port 0 takes a free one.
             certificate: The PEM files of a certificate and its key (PKCS#8), for TLS.
             insecure: Accept that other machines can read along in the clear, instead.
+            origins: Whose pages may look. Programs, such as Foxglove's desktop, may in any case.
 
         Raises:
             LocalError: foxglove-sdk is not installed; the message says how.
@@ -162,8 +171,14 @@ class Bridge:
         """Why channels are not shown, by name."""
         self._context = _context()
         self._advertise(must=bool(channels))
-        self._server = _serve(place, self._listener, self._context)
-        self.url: Final = place.url("ws", self._server.port)
+        inner = _inner_host()
+        self._server = _serve(inner, self._listener, self._context)
+        try:
+            self._doorway = Doorway(place, (inner, self._server.port), origins)
+        except EchoicError:
+            self._server.stop()
+            raise
+        self.url: Final = place.url("ws", self._doorway.port)
         self._thread = threading.Thread(target=self._tend, name="echoic-foxglove", daemon=True)
         self._thread.start()
 
@@ -177,6 +192,7 @@ class Bridge:
         self._stopping = True
         self._listener.changed.set()
         self._thread.join()
+        self._doorway.close()
         self._server.stop()
         for topic in self._topics.values():
             topic.close()
@@ -259,20 +275,24 @@ def _context() -> "foxglove.Context":
     return foxglove.Context()
 
 
-def _serve(place: Exposure, listener: Listener, context: "foxglove.Context") -> "WebSocketServer":
+def _inner_host() -> str:
+    """Return a host of this machine that nobody else knows, where there are so many."""
+    if sys.platform != "linux":
+        return "127.0.0.1"
+    return ".".join(["127", *(str(1 + secrets.randbelow(254)) for _ in range(3))])
+
+
+def _serve(host: str, listener: Listener, context: "foxglove.Context") -> "WebSocketServer":
     import foxglove
 
-    chain, key = (Path(path).read_bytes() for path in place.certificate) if place.certificate else (None, None)
     try:
         return foxglove.start_server(
             name="echoic",
-            host=place.host,
-            port=place.port,
+            host=host,
+            port=0,
             server_listener=listener,  # type: ignore[arg-type] # has those of its methods that are called
             context=context,
             message_backlog_size=BACKLOG_MESSAGES,
-            tls_cert=chain,
-            tls_key=key,
         )
     except (RuntimeError, ValueError) as error:
-        raise UnreachableError(f"cannot listen at {place.host}:{place.port}: {error}") from error
+        raise UnreachableError(f"cannot listen at {host}: {error}") from error

@@ -10,28 +10,37 @@ Whoever has a network of IPv6 has 2**64 addresses in it. They count as one.
 import ipaddress
 import threading
 from collections import Counter
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from echoic.links.connection import Connection
-
-__all__ = ["STRANGERS_MAX", "Strangers", "origin_of"]
+__all__ = ["STRANGERS_MAX", "Stranger", "Strangers", "origin_of"]
 
 STRANGERS_MAX: Final = 64
 NETWORK_BITS: Final = 64
 
 
-class Strangers:
+class Stranger(Protocol):
+    """Whoever has connected."""
+
+    @property
+    def peer(self) -> str:
+        """Where it comes from: host and port."""
+
+
+S = TypeVar("S", bound=Stranger)
+
+
+class Strangers(Generic[S]):
     """At most so many, by where they come from. Any thread may call."""
 
     def __init__(self, strangers_max: int = STRANGERS_MAX) -> None:
         self._strangers_max = strangers_max
         self._lock = threading.Lock()
-        self._here: dict[Connection, str] = {}  # eldest first
+        self._here: dict[S, str] = {}  # eldest first
 
     def __len__(self) -> int:
         return len(self._here)
 
-    def admit(self, connection: Connection) -> Connection | None:
+    def admit(self, connection: S) -> S | None:
         """Take one more, and return who has to leave for it."""
         with self._lock:
             self._here[connection] = origin_of(connection.peer)
@@ -43,14 +52,14 @@ class Strangers:
             del self._here[leaving]
             return leaving
 
-    def empty(self) -> list[Connection]:
+    def empty(self) -> list[S]:
         """Forget all of them, and return who they were."""
         with self._lock:
             every = list(self._here)
             self._here.clear()
         return every
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: S) -> None:
         """Forget one that has said who it is, or is gone."""
         with self._lock:
             self._here.pop(connection, None)

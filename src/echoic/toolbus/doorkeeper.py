@@ -52,7 +52,7 @@ class Doorkeeper:
         self._limits = limits
         self._welcome = welcome
         self._name = name
-        self._strangers = Strangers(limits.strangers_max)
+        self._strangers: Strangers[Connection] = Strangers(limits.strangers_max)
         self._closed = False
 
     def start(self) -> None:
