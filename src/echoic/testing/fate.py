@@ -97,12 +97,16 @@ class Fate:
         """Let what is under way arrive, and check that nothing is left."""
         system = self.system
         system.run(5 * SECOND)
-        system.quiet = True
+        self.rest()
         for _ in range(QUIET_NS // SECOND):
             system.run(SECOND)
         system.finish_calls()
         system.check_settled()
         self._check_names()
+
+    def rest(self) -> None:
+        """Let nobody begin anything more."""
+        self.system.quiet = True
 
     def _draw_fault(self) -> Callable[[], None]:
         fault = Fate._hang if self.heavy and self.random.random() < 0.3 else self.random.choice(self._faults)

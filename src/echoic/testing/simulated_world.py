@@ -71,6 +71,7 @@ class SimulatedWorld:
         self.group = WorldGroup(around, places[: self.random.randint(3, min(5, len(places)))])
         self.bus = WorldBus(around, BUS, ("sensor", *self.random.choices(("sensor", "worker"), k=2), "worker"))
         self.fate.others = [BUS, *self.bus.tools]
+        self.fate.on_rest += [self.group.rest, self.bus.rest]
         self.fate.world.on_crash.append(lambda hub: self.group.end_process(hub.address))
         around.network.loss, around.network.copies = self.random.choice(LOSSES), self.random.choice(COPIES)
 
@@ -132,8 +133,6 @@ class SimulatedWorld:
     def _settle(self, mode: Mode) -> WorldReport:
         fate, world = self.fate, self.fate.world
         fate.let_it_settle()
-        self.group.quiet = True
-        self.bus.rest()
         world.run(10 * SECOND)
         self.group.check_settled()
         self.bus.check_bounds()

@@ -36,6 +36,8 @@ class WorldFate(DerivedFate):
     def __init__(self, around: Surroundings) -> None:
         self.others: list[str] = []
         """Where others than hubs are."""
+        self.on_rest: list[Callable[[], None]] = []
+        """Lets others than hubs begin nothing more."""
         self.world = WorldSystem(around, freezes=around.random.random() < 0.5)
         super().__init__(around.seed, self.world, around.random.randint(2, 3))
         hub = self._hub()
@@ -63,6 +65,12 @@ class WorldFate(DerivedFate):
             AssertionError: One cannot.
         """
         self._check_names()
+
+    def rest(self) -> None:
+        """Let nobody begin anything more, hub or not."""
+        super().rest()
+        for rest in self.on_rest:
+            rest()
 
     def _read_at(self, place: str, program: Program) -> None:
         """Let a durable sink run at a place, whatever crashes there."""

@@ -180,6 +180,10 @@ class WorldGroup:
         for name in self.names:
             self.start(name)
 
+    def rest(self) -> None:
+        """Let nobody submit anything more."""
+        self.quiet = True
+
     def begin_progress(self, healthy: Container[str]) -> Callable[[], None]:
         """Let every member at a healthy address submit something; return what checks that it was ordered.
 
