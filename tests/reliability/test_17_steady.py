@@ -9,7 +9,15 @@ import pytest
 
 from echoic.errors import LocalError
 from echoic.testing.charter import Charter
-from echoic.testing.trials.flatness import Life, growth_per_ten_minutes, judge_life, judge_round_trips, slope
+from echoic.testing.trials.flatness import (
+    SECURED_SETTLING_BYTES,
+    SETTLING_BYTES,
+    Life,
+    growth_per_ten_minutes,
+    judge_life,
+    judge_round_trips,
+    slope,
+)
 from echoic.testing.trials.steady import Part
 from echoic.testing.trials.steady_parties import GRANTS
 from echoic.testing.trials.vital_signs import MEGABYTE, VitalSigns, signs_of
@@ -25,9 +33,16 @@ def test_a_steady_load_with_faults_leaves_all_flat(request: pytest.FixtureReques
     try_out(request, "steady")
 
 
-def life(seconds: int, megabytes_in_ten_minutes: float, *, descriptors: float = 0.0, threads: float = 0.0) -> Life:
+def life(
+    seconds: int,
+    megabytes_in_ten_minutes: float,
+    *,
+    descriptors: float = 0.0,
+    threads: float = 0.0,
+    settling: float = SETTLING_BYTES,
+) -> Life:
     """A process with a noise of a quarter of a megabyte, and what it gains of descriptors and threads a minute."""
-    chance, made = random.Random(1), Life("it")
+    chance, made = random.Random(1), Life("it", settling_bytes=settling)
     for second in range(seconds):
         grown = megabytes_in_ten_minutes * MEGABYTE * second / 600 + chance.gauss(0, 250_000)
         more = [int(each * second / 60) for each in (descriptors, threads)]
@@ -43,6 +58,13 @@ def test_noise_is_no_leak() -> None:
 @pytest.mark.parametrize(("seconds", "megabytes"), [(135, 9.0), (5400, 1.5)])
 def test_a_leak_is_found(seconds: int, megabytes: float) -> None:
     (problem,) = judge_life(life(seconds, megabytes))
+    assert "MB in ten minutes" in problem
+
+
+@pytest.mark.parametrize(("seconds", "megabytes"), [(135, 13.0), (5400, 1.6)])
+def test_a_leak_of_a_secured_process_is_found(seconds: int, megabytes: float) -> None:
+    assert judge_life(life(seconds, 0.0, settling=SECURED_SETTLING_BYTES)) == []
+    (problem,) = judge_life(life(seconds, megabytes, settling=SECURED_SETTLING_BYTES))
     assert "MB in ten minutes" in problem
 
 

@@ -25,6 +25,7 @@ from echoic.errors import LocalError
 from echoic.testing.charter import Charter, environment_of
 from echoic.testing.trials.accounts import check_accounts
 from echoic.testing.trials.flatness import (
+    SECURED_SETTLING_BYTES,
     Life,
     growth_per_ten_minutes,
     judge_life,
@@ -45,6 +46,7 @@ WARM_SHARE: Final = 0.25
 RESET_SECONDS: Final = (2.0, 6.0)
 KILL_SECONDS: Final = (8.0, 16.0)
 SETTLE_SECONDS: Final = 60.0
+SECURED: Final = "secured "
 BEHIND_THE_PROXY, PROXY = "127.0.0.2", "127.0.0.3"
 
 
@@ -184,9 +186,15 @@ class Steady:
             if passed > WARM_SHARE * seconds:
                 for name, pid in self._lasting.items():
                     with suppress(OSError):  # it has ended, which is found in the end
-                        self._lives.setdefault(name, Life(name)).note(passed, signs_of(pid))
+                        self._life(name).note(passed, signs_of(pid))
             tell(int(passed))
             time.sleep(LOOK_SECONDS)
+
+    def _life(self, name: str) -> Life:
+        if name not in self._lives:
+            secured = name.startswith(SECURED)
+            self._lives[name] = Life(name, settling_bytes=SECURED_SETTLING_BYTES) if secured else Life(name)
+        return self._lives[name]
 
     def finish(self) -> list[str]:
         """Let all come to rest, and return what is wrong."""
