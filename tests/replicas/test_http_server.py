@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from echoic import Identity
 from echoic.errors import AddressError, InsecureError
 from echoic.replicas import http_server
 from echoic.replicas.http_server import BODY_BYTES_MAX, HEAD_BYTES_MAX, Answer, HttpServer, Request
+from echoic.trust.authority import Authority as RealAuthority
 from tests.links.certificates import Authority
 
 pytestmark = pytest.mark.system
@@ -220,6 +222,46 @@ def test_with_tls_clients_of_the_authority_are_answered_and_others_are_not(tmp_p
         for thread in threads:
             thread.join()
     finally:
+        server.close()
+
+
+def test_who_is_revoked_is_answered_no_more_on_any_connection_and_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path))
+    authority = RealAuthority.create()
+    for name in ("replica", "honest", "thief"):
+        authority.issue(name, ("127.0.0.1",))
+    server = HttpServer("127.0.0.1:0", echo, identity=Identity.named("replica"))
+    host, _, port = server.address.rpartition(":")
+
+    def dialled(name: str) -> http.client.HTTPSConnection:
+        context = contexts[name]
+        return http.client.HTTPSConnection(host, int(port), context=context, timeout=20)
+
+    def ask(connection: http.client.HTTPSConnection) -> int:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    contexts = {name: Identity.named(name).dialling_context() for name in ("honest", "thief")}
+    honest, thief = dialled("honest"), dialled("thief")
+    try:
+        assert ask(honest) == ask(thief) == 200
+        authority.revoke("thief")
+        assert ask(honest) == 200, "its connection stays"
+        with pytest.raises((OSError, http.client.HTTPException)):
+            ask(thief)
+        with contextlib.closing(dialled("thief")) as again, pytest.raises((OSError, http.client.HTTPException)):
+            ask(again)
+        (tmp_path / "authority" / "revoked.pem").write_bytes(b"half of a li")
+        assert ask(honest) == 200
+        with contextlib.closing(dialled("honest")) as another, pytest.raises((OSError, http.client.HTTPException)):
+            ask(another)
+    finally:
+        honest.close()
+        thief.close()
         server.close()
 
 

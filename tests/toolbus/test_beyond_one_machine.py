@@ -195,3 +195,19 @@ def test_beyond_this_machine_a_bus_wants_tls_or_to_be_told_that_it_is_meant(make
     with pytest.raises(InsecureError, match="can be reached from other machines, in the clear"):
         make_bus(ONE_EVAL, listen="0.0.0.0:0")
     make_bus(ONE_EVAL, listen="0.0.0.0:0", insecure=True)
+
+
+def test_a_tool_whose_certificate_is_revoked_is_hung_up_on_and_others_are_not(
+    make_bus: MakeBus, bus_identity: Identity, authority: Authority
+) -> None:
+    gone = "(rec-disconnect(T) . shutdown(first) + rec-disconnect(U) . shutdown(second))"
+    text = script(f"rec-connect(T?) . rec-connect(U?) . {gone}", variables="U: calc")
+    bus = make_bus(text, identity=bus_identity)
+    bus.start()
+    for name in ("honest", "thief"):
+        authority.issue(name, ["127.0.0.1"])
+        connected(bus, "", Identity.named(name))
+    assert not bus.wait(0.3)
+    authority.revoke("thief")
+    assert bus.wait(SECONDS)
+    assert bus.value is Term("second")

@@ -29,6 +29,8 @@ class Credentials:
     """The names and numbers of the hosts at which it may be dialled."""
     expires: float
     """When the certificate expires, in seconds of the Unix clock."""
+    serial: int = 0
+    """The number that its authority gave it, by which it may be revoked."""
 
 
 def credentials_of(certificate: Mapping[str, object]) -> Credentials:
@@ -42,6 +44,7 @@ def credentials_of(certificate: Mapping[str, object]) -> Credentials:
         name_among(names.get("URI", []), hosts),
         frozenset(hosts + [plain_host(number.strip()) for number in names.get("IP Address", [])]),
         float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))),
+        int(str(certificate.get("serialNumber", "0")), 16),
     )
 
 

@@ -13,6 +13,8 @@ group anyhow. What is added are limits, since whoever can connect may send anyth
                     for something is kept for longer
     browsers        a page from elsewhere cannot use the reader's browser to get here: what has an Origin is refused,
                     and so is a Host that is neither an address nor the name that is listened at
+    certificates    the files of an identity are read again when they have changed; who is revoked gets no answer more,
+                    also on a connection that he has already
 
 Errors are JSON as well: {"error": "..."}.
 """
@@ -35,8 +37,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from echoic.errors import UnreachableError
+from echoic.errors import InsecureError, UnreachableError
 from echoic.links import Identity, check_exposure, format_address, is_loopback
+from echoic.links.credentials import Credentials, credentials_of
+from echoic.trust import Revocations
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]
 
@@ -123,10 +127,9 @@ class HttpServer:
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         host, port = check_exposure(listen, secure=identity is not None or context is not None, insecure=insecure)
-        if identity is not None:
-            context = identity.listening_context()
         try:
-            self._server = _Server((host, port), respond, context, connections_max, any_host=any_host)
+            tls = _Tls(context, identity)
+            self._server = _Server((host, port), respond, tls, connections_max, any_host=any_host)
         except OSError as error:
             raise UnreachableError(f"cannot listen at {listen}: {error.strerror or error}") from error
         self.address: Final = format_address(host, self._server.server_port)
@@ -148,6 +151,27 @@ class HttpServer:
         self._thread.join(CLOSE_SECONDS)
 
 
+class _Tls:
+    """How TLS is spoken, if it is, and who may go on with it."""
+
+    def __init__(self, context: ssl.SSLContext | None, identity: Identity | None) -> None:
+        self._context, self._identity = context, identity
+        self._revocations = Revocations(identity.revoked if identity is not None else None)
+        self.context()  # what is wrong with the files is told at once
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return how to begin; by the files of the identity as they are at this moment.
+
+        Raises:
+            InsecureError: One of them is missing, or is not what it should be.
+        """
+        return self._context if self._identity is None else self._identity.listening_context()
+
+    def holds(self, credentials: Credentials | None) -> bool:
+        """Whether the certificate of a client, if it has shown one, is not revoked."""
+        return credentials is None or not self._revocations.lists(credentials.serial)
+
+
 class _Server(ThreadingHTTPServer):
     """Counts connections, and has no more than so many."""
 
@@ -159,13 +183,13 @@ class _Server(ThreadingHTTPServer):
         self,
         address: tuple[str, int],
         respond: Responder,
-        context: ssl.SSLContext | None,
+        tls: _Tls,
         connections_max: int,
         *,
         any_host: bool,
     ) -> None:
         self.respond: Final = respond
-        self.context: Final = context
+        self.tls: Final = tls
         self.host: Final = address[0]
         self.any_host: Final = any_host
         self.open: Final[dict[socket.socket, str]] = {}
@@ -186,8 +210,14 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, Any]:
         """Accept a connection; what TLS has to say at its beginning is left to its thread."""
         accepted, address = super().get_request()
-        if self.context is not None:
-            accepted = self.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        try:
+            context = self.tls.context()
+            if context is not None:
+                accepted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        except InsecureError as error:  # files that are being replaced, perhaps
+            log.warning("cannot speak TLS: %s", error)
+            accepted.close()
+            raise ConnectionAbortedError(str(error)) from error
         return accepted, address
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has it
@@ -206,7 +236,7 @@ class _Server(ThreadingHTTPServer):
             return
         with contextlib.suppress(OSError):
             request.settimeout(POLL_SECONDS)
-            if self.context is None:
+            if not isinstance(request, ssl.SSLSocket):
                 request.sendall(BUSY)
         self.shutdown_request(request)
 
@@ -289,12 +319,15 @@ class _Conversation(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 64 * 1024
     server: _Server
+    _credentials: Credentials | None = None
 
     def setup(self) -> None:
         """Begin; with TLS, by proving to each other who we are."""
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(HANDSHAKE_SECONDS)
             self.request.do_handshake()
+            shown = self.request.getpeercert()
+            self._credentials = credentials_of(shown) if shown else None
         super().setup()
         self._incoming = _Incoming(self.connection)
         self.rfile = io.BufferedReader(self._incoming)
@@ -331,6 +364,9 @@ class _Conversation(BaseHTTPRequestHandler):
         """Say nothing of each request."""
 
     def _serve(self) -> None:
+        if not self.server.tls.holds(self._credentials):
+            self.close_connection = True
+            return
         self.server.requests += 1
         self.server.heard.add(self.request)
         refusal = self._refusal()

@@ -76,7 +76,7 @@ class Reception:
         """
         self._doorkeeper = Doorkeeper(listen, identity, limits, self._welcome, visitors=issuers is not None)
         self._secure = identity is not None
-        self._visitors = Visitors(issuers)
+        self._visitors = Visitors(issuers, identity.revoked if identity is not None else None)
         self.address: Final = self._doorkeeper.address
         self._limits = limits
         self._admit = admit
@@ -124,7 +124,7 @@ class Reception:
         line = self._line_of(connection, hello)
         if visiting and hello.resumption is None and hello.instance == NO_INSTANCE:
             line.signed_token = hello.token
-        if line.signed_token:
+        if line.signed_token or connection.credentials is not None:
             self._visitors.follow(connection, hello, line.signed_token)
         try:
             line.serve(reader, early)

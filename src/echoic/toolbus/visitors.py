@@ -1,21 +1,27 @@
-"""Visitors: tools that have shown no certificate, and prove by a token which tools they may be.
+"""Visitors: tools from elsewhere, for as long as they may stay.
 
-A token that lets somebody be the tool `calc` grants the right `publish` on `tool:calc`; a pattern is as good, such as
-`tool:lab.*`. It is what the tool says in the place of the secret that a launcher gives (`Hello.token`). It holds as
-long as it says, and until it is revoked: who is connected by a token that holds no more is hung up on within
-`LOOK_SECONDS`, and does not come back.
+Who has shown a certificate is hung up on within `LOOK_SECONDS` when it is revoked, and no handshake lets it in again.
+
+Who has shown none proves by a token which tools it may be. A token that lets somebody be the tool `calc` grants the
+right `publish` on `tool:calc`; a pattern is as good, such as `tool:lab.*`. It is what the tool says in the place of the
+secret that a launcher gives (`Hello.token`). It holds as long as it says, and until it is revoked: who is connected by
+a token that holds no more is hung up on within `LOOK_SECONDS`, and does not come back.
 """
 
 import logging
 import threading
 import time
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from echoic.errors import RefusedError
 from echoic.links import Connection
 from echoic.rights import Pattern
 from echoic.toolbus.protocol import Hello
-from echoic.trust import Issuers
+from echoic.trust import Issuers, Revocations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["LOOK_SECONDS", "TOOL_PREFIX", "TOOL_RIGHT", "Visitors"]
 
@@ -26,12 +32,18 @@ log: Final = logging.getLogger("echoic.toolbus")
 
 
 class Visitors:
-    """Reads the tokens of tools, and looks again from time to time whether they hold."""
+    """Reads the tokens of tools, and looks again from time to time whether these and certificates hold."""
 
-    def __init__(self, issuers: Issuers | None) -> None:
-        """Begin with nobody; without `issuers` nobody is believed."""
+    def __init__(self, issuers: Issuers | None, revoked: Path | None) -> None:
+        """Begin with nobody.
+
+        Args:
+            issuers: Reads tokens; without it none is believed.
+            revoked: The list of revoked certificates.
+        """
         self._issuers = issuers
-        self._tokens: dict[Connection, tuple[str, str]] = {}
+        self._revocations = Revocations(revoked)
+        self._followed: dict[Connection, tuple[str, Callable[[], None]]] = {}
         self._lock = threading.Lock()
         self._watching = self._closed = False
 
@@ -48,10 +60,27 @@ class Visitors:
         if TOOL_RIGHT not in claims.rights or not any(Pattern(each).matches(wanted) for each in claims.channels):
             raise RefusedError(f"the token of `{claims.who}` does not grant `{TOOL_RIGHT}` on `{wanted}`")
 
+    def check_certificate(self, connection: Connection) -> None:
+        """See whether the certificate that a tool has shown still counts.
+
+        Raises:
+            RefusedError: It is revoked.
+        """
+        shown = connection.credentials
+        if shown is not None and self._revocations.lists(shown.serial):
+            raise RefusedError(f"the certificate of `{shown.name}` is revoked")
+
     def follow(self, connection: Connection, hello: Hello, token: str) -> None:
-        """Hang up on a tool when its token holds no more."""
+        """Hang up on a tool when its token, or its certificate if it has none, holds no more."""
+        name = hello.name
+
+        def check() -> None:
+            if token:
+                self.check(name, token)
+            self.check_certificate(connection)
+
         with self._lock:
-            self._tokens[connection] = (hello.name, token)
+            self._followed[connection] = (name, check)
             if self._watching or self._closed:
                 return
             self._watching = True
@@ -60,28 +89,28 @@ class Visitors:
     def forget(self, connection: Connection) -> None:
         """Look no more after a tool that has gone."""
         with self._lock:
-            self._tokens.pop(connection, None)
+            self._followed.pop(connection, None)
 
     def close(self) -> None:
         """Look after nobody any more."""
         with self._lock:
             self._closed = True
-            self._tokens.clear()
+            self._followed.clear()
 
     def _watch(self) -> None:
         while self._look():
             time.sleep(LOOK_SECONDS)
 
     def _look(self) -> bool:
-        """Hang up on those whose tokens hold no more; whether there is anybody left."""
+        """Hang up on those who may not stay; whether there is anybody left."""
         with self._lock:
-            every = list(self._tokens.items())
+            every = list(self._followed.items())
             self._watching = bool(every)
             if not every:
                 return False
-        for connection, (name, token) in every:
+        for connection, (name, check) in every:
             try:
-                self.check(name, token)
+                check()
             except RefusedError as error:
                 log.warning("hung up on tool %s at %s: %s", name, connection.peer, error)
                 self.forget(connection)

@@ -5,6 +5,7 @@ from echoic.trust.issuers import Issuers
 from echoic.trust.keys import SigningKey, check_public, key_path, verify
 from echoic.trust.names import check_name, is_name
 from echoic.trust.private_files import home, read_private, write_private
+from echoic.trust.revocations import Revocations
 from echoic.trust.rights_file import load_rights, rights_path
 from echoic.trust.tokens import ALL_RIGHTS, Claims, new_token_id, read_token, sign_token
 from echoic.trust.trusted import (
@@ -20,6 +21,7 @@ __all__ = [
     "ALL_RIGHTS",
     "Claims",
     "Issuers",
+    "Revocations",
     "SigningKey",
     "TrustedKey",
     "authority_folder",
