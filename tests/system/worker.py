@@ -17,7 +17,6 @@ from pathlib import Path
 
 import echoic
 from echoic.links import sockets
-from echoic.testing.charter import PLAIN, Charter, Party
 
 PAUSE_EVERY = 200
 PATIENT_SECONDS = 600
@@ -148,9 +147,12 @@ def assail(hub: echoic.Hub, options: dict) -> None:
 ROLES = {"manage": manage, "publish": publish, "watch": watch, "assail": assail}
 
 
-def party(options: dict) -> Party:
-    folder = options.get("charter")
-    return Charter(Path(folder)).party(options["identity"]) if folder else PLAIN
+def party(options: dict) -> dict:
+    if not options.get("charter"):
+        return {}
+    from echoic.testing.charter import Charter  # a third of a second, which few need
+
+    return Charter(Path(options["charter"])).party(options["identity"])
 
 
 def be_patient() -> None:
