@@ -1,5 +1,10 @@
 import gc
+import socket
+import struct
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy
 import pytest
@@ -17,6 +22,8 @@ from echoic.errors import (
     UnreachableError,
 )
 from tests.hub.parties import Collector, Quote, StartHub, Tick, Trade, WideTrade, eventually, trade
+
+BEHIND, IN_FRONT = "127.0.0.2", "127.0.0.3"
 
 
 @echoic.event
@@ -352,3 +359,59 @@ def test_sources_that_were_closed_are_forgotten(start_hub: StartHub) -> None:
         source.close()
     del sources, source
     eventually(lambda: gc.collect() is not None and not any(ref() for ref in remembered), "they are garbage")
+
+
+@contextmanager
+def losing_the_end_of_greetings(here: Hub, times: int) -> Iterator[None]:
+    """Stand where a hub says it is; of the first connections its dialler's last word does not arrive."""
+    host, _, port = here.address.partition(":")
+    with socket.create_server((host, int(port))) as door:
+        threading.Thread(target=lambda: forward(door, (BEHIND, int(port)), times), daemon=True).start()
+        yield
+
+
+def forward(door: socket.socket, target: tuple[str, int], times: int) -> None:
+    for turn in range(100):
+        try:
+            near = door.accept()[0]
+        except OSError:  # it was closed
+            return
+        far = socket.create_connection(target)
+        if turn >= times:
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=pump, args=(one, other), daemon=True).start()
+            continue
+        far.sendall(near.recv(65536))
+        near.sendall(far.recv(65536))
+        near.recv(65536)  # the dialler's last word, and what it asks
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        near.close()
+        far.close()
+
+
+def pump(one: socket.socket, other: socket.socket) -> None:
+    with one, other:
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_who_is_asked_over_a_link_that_begins_afresh_is_asked_again(
+    start_hub: StartHub, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHOIC_LINKS", "tcp")
+    here, there = start_hub(f"{BEHIND}:0", advertise=IN_FRONT), start_hub()
+    id = here.create("trades", Trade).id
+    with losing_the_end_of_greetings(here, times):
+        assert there.open(id, Trade).name == "trades"
+
+
+def test_who_always_begins_afresh_is_not_asked_for_ever(start_hub: StartHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECHOIC_LINKS", "tcp")
+    here, there = start_hub(f"{BEHIND}:0", advertise=IN_FRONT), start_hub()
+    id = here.create("trades", Trade).id
+    with losing_the_end_of_greetings(here, 50), pytest.raises(UnreachableError, match="afresh"):
+        there.open(id, Trade)

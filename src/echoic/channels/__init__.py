@@ -86,7 +86,7 @@ from echoic.channels.policy import Policy
 from echoic.channels.portions import BATCH_BYTES_MAX, RECORD_BYTES_MAX, split
 from echoic.channels.registering import register
 from echoic.channels.renewal import renew
-from echoic.channels.requests import ignore
+from echoic.channels.requests import Answer, Gone, ignore
 from echoic.channels.resting import idle_looks, look_again
 from echoic.channels.runner import Runner, Worked
 from echoic.channels.runs import SourceRun, submit_runs
@@ -110,6 +110,7 @@ __all__ = [
     "VARIABLE_START",
     "Action",
     "Admission",
+    "Answer",
     "ArrivalLane",
     "Ask",
     "Assembly",
@@ -142,6 +143,7 @@ __all__ = [
     "Fetched",
     "Forgotten",
     "Gap",
+    "Gone",
     "Greeting",
     "HeapStorage",
     "Helm",

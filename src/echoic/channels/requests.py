@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from echoic.channels.messages import Message, Refused
 
-__all__ = ["Answer", "Requests", "ignore"]
+__all__ = ["Answer", "Gone", "Requests", "ignore"]
 
 Answer: TypeAlias = Callable[[Message], None]
 
@@ -22,6 +22,13 @@ PAUSE_NS: Final = 1_000_000_000
 
 def ignore(reply: Message) -> None:
     """Take an answer that changes nothing."""
+
+
+class Gone(Refused, frozen=True):
+    """The hub that was asked was given up before it answered: it may have done it or not, and may still be there.
+
+    Links begin afresh where the end of a greeting was lost with its connection.
+    """
 
 
 class Requests:
@@ -67,4 +74,4 @@ class Requests:
         """Refuse what was asked of a hub that is gone."""
         for number, (_, asked, answer) in list(self._asked.items()):
             if asked == hub and self._asked.pop(number, None) is not None:
-                answer(Refused("UnreachableError", reason))
+                answer(Gone("UnreachableError", reason))

@@ -139,7 +139,7 @@ class Endpoints:
         if not known:
             try:
                 self.switchboard.wait_for(
-                    self.member.manager, lambda core, answer: core.join(member, "source", answer), Joined
+                    self.member.manager, lambda core, answer: core.join(member, "source", answer), Joined, again=True
                 )
             except Exception:
                 self.remove_source(source)
@@ -224,7 +224,7 @@ class Endpoints:
         def join(core: Concentrator, answer: "Callable[[Message], None]") -> None:
             core.join(self.member, "sink", answer, instead=instead, handle=handle, successor=sink.name)
 
-        self.switchboard.wait_for(self.member.manager, join, Joined)
+        self.switchboard.wait_for(self.member.manager, join, Joined, again=former is None)
 
     def remove_sink(self, sink: Sink) -> None:
         """Take no more part with a sink."""

@@ -56,7 +56,7 @@ from echoic.channels import (
 )
 from echoic.errors import ClosedError, EchoicError, UnreachableError
 from echoic.formats import Format
-from echoic.hub.answers import answer_of
+from echoic.hub.answers import READING, Request, answer_of, reply_to
 from echoic.hub.compiling import Compiler
 from echoic.hub.deliveries import Deliveries
 from echoic.hub.diallers import Diallers
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Switchboard"]
 
-REQUEST_SECONDS: Final = 15.0
 log: Final = logging.getLogger("echoic.hub")
 
 M = TypeVar("M")
@@ -372,12 +371,11 @@ class Switchboard:
             AddressError, ChannelExistsError, ChannelNotFoundError, RefusedError: The peer did not do it, and says why.
             UnreachableError: It does not answer.
         """
-        return self.wait_for(address, lambda core, answer: core.ask(address, message, answer), expected)
+        again = isinstance(message, READING)
+        return self.wait_for(address, lambda core, answer: core.ask(address, message, answer), expected, again=again)
 
-    def wait_for(
-        self, address: str, request: Callable[[Concentrator, Callable[[Message], None]], None], expected: type[M]
-    ) -> M:
-        """Make a request that the hub at an address must answer, and return the reply.
+    def wait_for(self, address: str, request: Request, expected: type[M], *, again: bool = False) -> M:
+        """Make a request that the hub at an address must answer, `again` if its link begins afresh; return the reply.
 
         Raises:
             EchoicError: As `ask` does.
@@ -389,17 +387,7 @@ class Switchboard:
                 f"a handler asks the hub at {address}, whose answer only its own thread could read; "
                 "subscribe with thread=True"
             )
-        replies: list[Message] = []
-        answered = threading.Event()
-
-        def answer(reply: Message) -> None:
-            replies.append(reply)
-            answered.set()
-
-        self.do(lambda core: request(core, answer))
-        if not answered.wait(REQUEST_SECONDS):
-            raise UnreachableError(f"no answer within {REQUEST_SECONDS:.0f} s")
-        return answer_of(replies[0], expected)
+        return answer_of(reply_to(request, self.do, again=again), expected)
 
     def tick(self) -> None:
         """Let time pass."""
