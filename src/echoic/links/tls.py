@@ -27,13 +27,14 @@ highest of three runs; and before that, when each record was written alone and l
     TLS by OpenSSL 3.0.19              0.55-0.59 + 0.58-0.61      before: 0.65-0.67 + 0.64-0.69
     TLS by OpenSSL 3.5.6               0.37-0.48 + 0.39-0.43      before: 0.49-0.55 + 0.49-0.55
 
-Between hubs that is hard to find again: 0.89 + 0.70, before 0.86 + 0.72, for events of 1 MB, and 1.01 + 0.96, before 1.18
-+ 0.99, for those of 100 KB (medians of five runs). Of the 0.45 that TLS adds on each side with OpenSSL 3.0 the cipher has
-0.24 (`openssl speed`), and the copies into OpenSSL's memory and out of it most of the rest. Newer ones know wider AES
-instructions. Tried, and no better: Python's own SSL sockets, 0.70 + 0.63, as they make a system call for each record
-sent and two for each received; pyOpenSSL on the newer OpenSSL of `cryptography`, which loses by the copies of its
-interface what it gains by the cipher (0.34 + 0.36 without a socket, where `ssl` with 3.0.19 has 0.33 + 0.36); AES-128, 5 %
-of the cipher; one buffer for all that is received; fewer bytes at a time, for writing and for reading.
+Between hubs that is hard to find again: 0.89 + 0.70, before 0.86 + 0.72, for events of 1 MB, and 1.01 + 0.96, before
+1.18 + 0.99, for those of 100 KB (medians of five runs). Of the 0.45 that TLS adds on each side with OpenSSL 3.0 the
+cipher has 0.24 (`openssl speed`), and the copies into OpenSSL's memory and out of it most of the rest. Newer ones
+know wider AES instructions. Tried, and no better: Python's own SSL sockets, 0.70 + 0.63, as they make a system call
+for each record sent and two for each received; pyOpenSSL on the newer OpenSSL of `cryptography`, which loses by the
+copies of its interface what it gains by the cipher (0.34 + 0.36 without a socket, where `ssl` with 3.0.19 has 0.33 +
+0.36); AES-128, 5 % of the cipher; one buffer for all that is received; fewer bytes at a time, for writing and for
+reading.
 
 A stranger is told nothing but what TLS itself says: an alert, or the listener's certificate, to whoever begins a
 handshake of TLS 1.3 as it should. It has so many seconds and bytes for all of it.
