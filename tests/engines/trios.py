@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -30,6 +29,7 @@ from echoic.hub.group import Group
 from echoic.links import Identity
 from echoic.testing import SimulatedMembers
 from echoic.testing.charter import Charter, party_of
+from echoic.testing.readable import is_readable
 from tests.engines.corosync_cluster import CorosyncCluster
 from tests.engines.member import Attendant
 from tests.engines.nursery import Fledgling, hatch
@@ -494,7 +494,7 @@ class ProcessTrio(Trio):
 
     def _answer(self, name: str) -> dict[str, object]:
         heard = self.processes[name].stdout
-        ready, _, _ = select.select([heard], [], [], ANSWER_SECONDS_MAX)
+        ready = is_readable(heard, ANSWER_SECONDS_MAX)
         line = heard.readline() if ready else b""
         if not line:
             told = (self.folder / f"{name}.errors").read_text()[-2000:]

@@ -1,7 +1,6 @@
 """The measuring side: peers as processes that are started, told what to expect, and stopped."""
 
 import os
-import select
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import msgspec
 
 from echoic.testing.bench.contest import Session, Setup
 from echoic.testing.bench.control import Argument
+from echoic.testing.readable import is_readable
 
 __all__ = ["Peer", "join", "start_chain", "start_peers", "time_counted"]
 
@@ -115,7 +115,7 @@ class Peer:
 
     def _receive(self, word: str, seconds: float) -> None:
         output = self._process.stdout
-        if output is None or not select.select([output], [], [], max(0.0, seconds))[0]:
+        if output is None or not is_readable(output, seconds):
             raise TimeoutError(f"peer {self._target} did not say `{word}` in time")
         piece = os.read(output.fileno(), 65_536)
         if not piece:

@@ -11,7 +11,6 @@ answers until there is no further question; a worker whose trial dies ends too, 
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from echoic.errors import LocalError
+from echoic.testing.readable import is_readable
 
 __all__ = ["Answer", "Conversation", "Start", "Worker", "wait_until", "workers"]
 
@@ -109,7 +109,7 @@ class Worker:
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
         output = self._process.stdout
         while b"\n" not in self._heard:
-            if output is None or not select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if output is None or not is_readable(output, deadline - time.monotonic()):
                 raise LocalError(f"worker {self.name} does not answer within {ANSWER_SECONDS_MAX:.0f} s")
             piece = os.read(output.fileno(), 65_536)
             if not piece:

@@ -10,7 +10,6 @@ the measuring process does, and replicas end when nobody talks to them any more.
 import contextlib
 import gc
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -19,6 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import IO, Final
 
 import msgspec
+
+from echoic.testing.readable import is_readable
 
 __all__ = ["ForkedProcess", "Nursery", "be_nursery"]
 
@@ -47,7 +48,7 @@ class ForkedProcess:
             subprocess.TimeoutExpired: It has not.
         """
         if self._pidfd >= 0:
-            if not select.select([self._pidfd], [], [], timeout)[0]:
+            if not is_readable(self._pidfd, timeout):
                 raise subprocess.TimeoutExpired("replica", timeout or 0.0)
             os.close(self._pidfd)
             self._pidfd = -1

@@ -7,7 +7,6 @@ engine needs a daemon beside it, a caller starts them there.
 """
 
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import msgspec
 
 from echoic.testing.bench.groups.cases import Case, Result
 from echoic.testing.bench.groups.nursery import ForkedProcess, Nursery
+from echoic.testing.readable import is_readable
 
 __all__ = ["Launch", "launch_forked", "launch_program", "measure", "measure_all"]
 
@@ -131,7 +131,7 @@ class ReplicaProcess:
         deadline = time.monotonic() + seconds_max
         while b"\n" not in self._received:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._out], [], [], left)[0]:
+            if left <= 0 or not is_readable(self._out, left):
                 raise RuntimeError(f"replica {self.name} says nothing for {seconds_max:g} s")
             data = os.read(self._out.fileno(), 1 << 16)
             if not data:
