@@ -68,7 +68,9 @@ def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-TRIALS = ("08_coverage", "04_liveness", "03_safety", "09_ecode", "07_frames", "13_many_channels", "01_kills")
+TRIALS = (
+    "04_liveness", "03_safety", "18_strangers", "07_frames", "09_ecode", "08_coverage", "13_many_channels", "01_kills",
+)  # fmt: skip
 """Those that take most of a core, by how much; the others follow with their folder."""
 
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
