@@ -270,6 +270,44 @@ def test_bytes_that_came_with_the_handshake_are_not_lost(identity: Identity) -> 
         each.close()
 
 
+class ClosedMeanwhile(TlsConnection):
+    """Is closed by somebody as soon as its welcome has left, between two steps of its handshake."""
+
+    flushes = 0
+
+    def _flush(self) -> bool:
+        flushed = super()._flush()
+        self.flushes += 1
+        if self.flushes == 4:  # after nothing, its hello, the end of the peer's handshake, its welcome
+            self.close()
+        return flushed
+
+
+def speak_at_once(plain: socket.socket, context: ssl.SSLContext) -> None:
+    """Shake hands, and send a word together with the end of it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secret = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    while True:
+        try:
+            secret.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            plain.sendall(outgoing.read())
+            incoming.write(plain.recv(65536))
+    secret.write(b"a word")
+    plain.sendall(outgoing.read())
+
+
+def test_who_is_closed_in_the_middle_of_a_handshake_is_not_let_in(identity: Identity) -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        speaking = threading.Thread(target=speak_at_once, args=(far, identity.dialling_context()))
+        speaking.start()
+        with pytest.raises(UnreachableError, match="closed in the middle"):
+            ClosedMeanwhile(near, "somebody", identity.listening_context()).handshake(5)
+        speaking.join()
+
+
 def overfill(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Send as if the socket always reported room, until ciphertext is left; return what was taken."""
     assert isinstance(connection, TlsConnection)

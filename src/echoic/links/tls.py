@@ -49,7 +49,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from echoic.errors import UnreachableError
@@ -122,7 +122,7 @@ class TlsConnection(SocketConnection):
             elif self._advance(lambda: self._ssl.read(len(WELCOME)), deadline) != WELCOME:
                 raise ConnectionAbortedError("it is not a hub")
             with self._tls:
-                shown = self._ssl.getpeercert()
+                shown = self._shown()
                 self.credentials = credentials_of(shown) if shown else None
                 # It came together with the end of the handshake.
                 self._held = self._from_peer.pending > 0 or self._ssl.pending() > 0
@@ -130,6 +130,17 @@ class TlsConnection(SocketConnection):
             raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error
         except OSError as error:
             raise UnreachableError(f"no TLS connection with {self.peer}: {_reason_of(error)}") from error
+
+    def _shown(self) -> Mapping[str, object]:
+        """Return the certificate that the peer has shown.
+
+        Raises:
+            ConnectionAbortedError: The connection was closed meanwhile.
+        """
+        try:
+            return self._ssl.getpeercert() or {}
+        except ValueError as error:  # OpenSSL takes a connection that has failed for one that has not begun
+            raise ConnectionAbortedError("it was closed in the middle of it") from error
 
     def send(self, pieces: Sequence[Buffer]) -> int:
         """Encrypt and write as much as goes without waiting and return how many bytes were taken.
