@@ -1,5 +1,6 @@
 """A steady load with faults leaves memory, descriptors, threads and round trips flat; and what does not is found."""
 
+import os
 import random
 import time
 from contextlib import ExitStack
@@ -109,6 +110,19 @@ def test_a_process_that_really_leaks_is_found() -> None:
             time.sleep(0.001)
         assert growth_per_ten_minutes(made) == pytest.approx(600 * LEAK_BYTES, rel=0.3)
         assert "a hoarder grows by" in judge_life(made)[0]
+
+
+def test_processes_that_were_killed_leave_nothing_in_the_trial() -> None:
+    with workers() as start:
+        for _ in range(3):
+            start(f"{__name__}:hoard").kill()
+        open_before = signs_of(os.getpid()).descriptors
+        for _ in range(3):
+            killed = start(f"{__name__}:hoard")
+            killed.kill()
+        assert signs_of(os.getpid()).descriptors == open_before
+        with pytest.raises(LocalError, match="worker hoard has ended with -9"):
+            killed.ask()
 
 
 def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:

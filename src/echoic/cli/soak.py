@@ -109,24 +109,32 @@ def _try_out(trial: Trial, size: int, seed: int | None, record: Path | None) -> 
     start = time.time_ns() % 2**32 if seed is None else seed
     began = time.perf_counter()
     say(f"{trial.name}: {trial.fault}; {size:,} {trial.unit}, seed {start}")
-    findings = _run(trial, size, start)
-    outcome = Outcome(
-        trial.name,
-        size,
-        trial.unit,
-        start,
-        round(time.perf_counter() - began, 1),
-        findings.clean,
-        findings.problems,
-        findings.figures,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        commit_name(),
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-    )
-    if record is not None:
-        with record.open("ab") as file:
-            file.write(msgspec.json.encode(outcome) + b"\n")
-    return outcome
+
+    def recorded(findings: Findings) -> Outcome:
+        outcome = Outcome(
+            trial.name,
+            size,
+            trial.unit,
+            start,
+            round(time.perf_counter() - began, 1),
+            findings.clean,
+            findings.problems,
+            findings.figures,
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            commit_name(),
+            f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        )
+        if record is not None:
+            with record.open("ab") as file:
+                file.write(msgspec.json.encode(outcome) + b"\n")
+        return outcome
+
+    try:
+        findings = _run(trial, size, start)
+    except Exception as error:
+        recorded(Findings((f"the trial itself has failed: {error!r}",)))
+        raise
+    return recorded(findings)
 
 
 class _Log:

@@ -76,6 +76,8 @@ class Worker:
         if told is None:
             raise LocalError(f"worker {self.name} cannot be asked")
         with self._asking:
+            if told.closed:
+                raise LocalError(f"worker {self.name} has ended with {self._process.poll()}")
             try:
                 told.write(msgspec.json.encode({"do": do, **arguments}) + b"\n")
             except OSError as error:
@@ -88,9 +90,11 @@ class Worker:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """End it at once, and keep nothing of it: in hours there are many."""
         self._process.kill()
         self._process.wait()
+        with self._asking:  # who waits for an answer has learned that there is none
+            self._hang_up()
 
     def end(self) -> None:
         """Let it end by itself, or end it."""
@@ -102,13 +106,20 @@ class Worker:
             self._process.wait(END_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.kill()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
 
     def _hear(self) -> Answer:
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
         output = self._process.stdout
         while b"\n" not in self._heard:
+            if output is not None and output.closed:
+                raise LocalError(f"worker {self.name} has ended with {self._process.poll()}")
             if output is None or not is_readable(output, deadline - time.monotonic()):
                 raise LocalError(f"worker {self.name} does not answer within {ANSWER_SECONDS_MAX:.0f} s")
             piece = os.read(output.fileno(), 65_536)
