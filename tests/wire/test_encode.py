@@ -171,6 +171,13 @@ def test_texts_are_placed_alike_whatever_their_lengths(rows: list[tuple[Any, ...
     assert plain(received(Batch.of(events, format)).events()) == plain(events)
 
 
+def test_all_who_encode_events_of_one_class_share_the_function() -> None:
+    """With one for each of thousands of sources, none is in the processor's caches when its turn comes."""
+    encoder = encoder_of(Format.of(Point))
+    assert encoder.single(Point) is encoder.single(Point)
+    assert encoder.single(Point) is not encoder.single(object)
+
+
 def test_a_record_may_have_a_single_field_of_any_sort() -> None:
     for field, value in [
         (Field("a", Kind.INT, 2), -3),

@@ -134,6 +134,7 @@ def test_the_parts_of_a_batch_are_its_slices(data: DataObject) -> None:
             ways = [lambda b: b.events(), lambda b: b.array, lambda b: b.arrow.to_pylist()]
             ways += [lambda b: list(b.bounds), lambda b: bytes(b.records), lambda b: joined(b.buffers())]
             ways += [lambda b: b.to(kind).events(), lambda b: b.to(kind, narrow=True).array]
+            ways += [lambda b: b.events_as(kind), lambda b: b.events_as(kind, narrow=True)]
             for way in data.draw(st.permutations(ways)):
                 assert outcome(lambda way=way, part=part: way(part)) == outcome(lambda way=way, alone=alone: way(alone))
             assert [repr(item) for item in part.events()] == everything[start:end]

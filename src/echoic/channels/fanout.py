@@ -21,7 +21,7 @@ from echoic.channels.messages import Cut, Gap, Message, SinkHub
 from echoic.wire.frames import HEADER_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from echoic.channels.large import Large
 
@@ -134,6 +134,16 @@ class Fanout:
         """Whether every target has credit and nothing parked, so that events can simply be sent."""
         for target in self.targets.values():  # noqa: SIM110 - a generator would take twice as long
             if target.credit <= 0 or target.parked:
+                return False
+        return True
+
+    def flows_to(self, hubs: "Mapping[str, object]") -> bool:
+        """Whether the targets are just these hubs, and events can simply be sent to them."""
+        targets = self.targets
+        if len(targets) != len(hubs):
+            return False
+        for hub, target in targets.items():
+            if target.credit <= 0 or target.parked_bytes or hub not in hubs:
                 return False
         return True
 

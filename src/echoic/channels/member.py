@@ -212,6 +212,17 @@ class Member:
         self.events_out += count
         return first
 
+    def send_off(self, source: int, count: int, size: int) -> None:
+        """Count the next events of a source that is here, and the bytes that are sent of them to every target."""
+        sources = self.sources
+        first = sources[source]
+        self._began.setdefault(source, first)
+        sources[source] = first + count
+        self.events_out += count
+        self.bytes_out += size
+        for target in self.fanout.targets.values():
+            target.credit -= size
+
     def began(self, source: int) -> int:
         """Return the number of the first event of a source here."""
         return self._began.get(source, self.sources.get(source, 0))
@@ -278,6 +289,14 @@ class Member:
                 for oldest in list(islice(self.positions, FORGOTTEN)):  # many, since to find one takes as long
                     del self.positions[oldest]
             self.positions[source] = position
+
+    def follow(self, source: int, first: int, count: int) -> bool:
+        """Note that events have arrived, if they come right behind those before, and need no look; else False."""
+        positions = self.positions
+        if positions.get(source) != first or self._placed is not None:
+            return False
+        positions[source] = first + count
+        return True
 
     def advance(self, source: int, first: int, count: int) -> tuple[int, Gap | None]:
         """Note that events have arrived; return how many of them were there before, and what is missing before them."""

@@ -1,7 +1,9 @@
 """Sending runs of several channels in one frame; `arrivals` has the layout, and the reason."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceRun", "submit_runs"]
 
+TABLES_MAX: Final = 8  # nearly all frames have as many runs as the sender puts into one
+
 
 class SourceRun(msgspec.Struct, frozen=True, gc=False):
     """How many of a batch's records are the next events of a source."""
@@ -21,6 +25,9 @@ class SourceRun(msgspec.Struct, frozen=True, gc=False):
     member: Member
     source: int
     count: int
+
+
+_parts: Final[Callable[[SourceRun], tuple[Member, int, int]]] = msgspec.structs.astuple
 
 
 def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -> bool:
@@ -32,23 +39,27 @@ def submit_runs(core: "Concentrator", runs: Sequence[SourceRun], batch: Batch) -
         ClosedError: One of the sources is there no more; nothing was sent.
         EncodeError: They are too many for one frame; nothing was sent.
     """
-    hubs = runs[0].member.fanout.targets.keys()
-    for run in runs:
-        fanout = run.member.fanout
-        if run.member.derivations or run.member.keepings or not fanout.flows or fanout.targets.keys() != hubs:
+    hubs = runs[0].member.fanout.targets
+    table: list[int] = [len(runs), 0]
+    for member, source, count in map(_parts, runs):
+        if member.derivations or member.keepings or not member.fanout.flows_to(hubs):
             return False
+        position = member.sources.get(source)
+        table += (member.number, count, member.position(source) if position is None else position, source)
     if not hubs or any(core.neighbours[hub].full or core.neighbours[hub].transfers.departing for hub in hubs):
         return False  # also while a large event of one of the channels may have to come before
-    table = [RUNS_HEAD.pack(len(runs), 0)]
-    table += [RUN.pack(run.member.number, run.count, run.member.position(run.source), run.source) for run in runs]
-    frame = b"".join(encode_frame(FrameKind.RUNS, [*table, *batch.buffers()]))
+    frame = b"".join(encode_frame(FrameKind.RUNS, [_table(len(runs)).pack(*table), *batch.buffers()]))
     share = len(frame) // batch.count
-    for run in runs:
-        run.member.pass_over(run.source, run.count)
-        run.member.bytes_out += share * run.count
-        run.member.fanout.spend(share * run.count)
+    for member, source, count in map(_parts, runs):
+        member.send_off(source, count, share * count)
     core.announce(hubs, batch.format)
     for hub in hubs:
         core.neighbours[hub].session.post(frame)
     core.stirred.update(hubs)
     return True
+
+
+@lru_cache(maxsize=TABLES_MAX)
+def _table(runs: int) -> Struct:
+    """Return the layout of the head and of so many runs, to be packed by one call."""
+    return Struct(RUNS_HEAD.format + RUN.format.removeprefix("<") * runs)

@@ -17,21 +17,24 @@ HANDLES_MAX: Final = 4096
 class Turns:
     """For each sink that has turned, where: by the hub that sends, since every hub turns all its sources at once."""
 
-    __slots__ = ("_coming", "_turns", "_waiting")
+    __slots__ = ("_coming", "_turns", "_waiting", "any")
 
     def __init__(self) -> None:
+        self.any = False
+        """Whether there are any; an attribute, since it is looked at for every run of events."""
         self._waiting: dict[str, tuple[set[str], Callable[[], None]]] = {}
         self._coming: set[str] = set()
         self._turns: dict[str, dict[str, tuple[tuple[dict[int, int], bool], ...]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._turns or self._coming)
+        return self.any
 
     def note(self, handle: str, hub: str, positions: dict[int, int], *, taken: bool) -> None:
         """Note that a sink takes the events of a hub's sources from certain ones on, or no more."""
         if handle not in self._turns and len(self._turns) >= HANDLES_MAX:
             return  # nobody has so many sinks: a peer makes names up
         by_hub = self._turns.setdefault(handle, {})
+        self.any = True
         known = by_hub.get(hub, ())
         if not known or known[-1][1] != taken:
             by_hub[hub] = (*known, (positions, taken))[-TURNS_MAX:]
@@ -67,12 +70,14 @@ class Turns:
     def expect(self, handle: str) -> None:
         """Note that a sink comes over to this channel: it takes what a hub sends only once that has turned."""
         self._coming.add(handle)
+        self.any = True
 
     def forget(self, handle: str) -> None:
         """Forget a sink that was closed."""
         self._coming.discard(handle)
         self._turns.pop(handle, None)
         self._waiting.pop(handle, None)
+        self.any = bool(self._turns or self._coming)
 
     def taking(self, handle: str, hub: str) -> bool:
         """Tell whether a sink takes what a hub sends next."""

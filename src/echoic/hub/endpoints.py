@@ -258,7 +258,9 @@ class Endpoints:
 
         None means that some sinks will be done with them later, and the sender is told then.
         """
-        sinks, batch = self._taking(delivery.hub, delivery.source, delivery.first), delivery.batch
+        sinks, batch = self.sinks, delivery.batch
+        if self.member.turns.any or self.sinks is not sinks:
+            sinks = self._taking(delivery.hub, delivery.source, delivery.first)
         if delivery.again:
             sinks = tuple(sink for sink in sinks if sink.journal)
         if delivery.raw:
@@ -339,7 +341,7 @@ class Endpoints:
         there are no turns, and then still the same sinks as before, nobody was on his way in between.
         """
         sinks, turns = self.sinks, self.member.turns
-        if not turns and self.sinks is sinks:
+        if not turns.any and self.sinks is sinks:
             return sinks
         with self.switchboard.lock:
             return tuple(sink for sink in self.sinks if turns.takes(sink.name, hub, source, first))

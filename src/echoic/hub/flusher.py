@@ -2,7 +2,8 @@
 
 While events gather anywhere it takes the runs of all sources every half millisecond and writes each link once. With
 thousands of busy sources a round takes longer than that; it then rests six times as long as it has worked, while
-events come, so that the threads that submit are not held up and batches grow. It goes on with links that took no more,
+events come, so that the threads that submit are not held up and batches grow. What 256 sources have gathered leaves
+before the next ones are looked at, and whoever receives it works meanwhile. It goes on with links that took no more,
 and ten times a second it lets the concentrator know that time passes.
 """
 
@@ -11,13 +12,14 @@ import select
 import socket
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from echoic.channels import BATCH_BYTES_MAX
 from echoic.errors import EchoicError
 from echoic.formats import Format
 from echoic.hub.errands import Errands
-from echoic.hub.outbound import batch_of_records
+from echoic.hub.gathering import batch_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +37,8 @@ TICK_SECONDS_PER_SOURCE: Final = 0.000025
 NAP_SECONDS: Final = 0.004
 REST_PER_WORK: Final = 6
 IDLE_TICKS: Final = 8
-GROUP_SOURCES_MAX: Final = 256
+CROWD_SOURCES_MAX: Final = 256
+ASKED_SOURCES_MAX: Final = 64
 HOUSEKEEPING_SECONDS: Final = 0.1
 SURVIVED: Final = Exception  # whatever it is, without this thread nothing would leave the hub any more
 log: Final = logging.getLogger("echoic.hub")
@@ -128,54 +131,88 @@ class Flusher:
         self._asleep = False
 
     def _nap(self, seconds: float) -> None:
-        """Sleep, but no longer than events come: whoever has submitted the last one should not wait."""
+        """Sleep, but no longer than events come: whoever has submitted the last one should not wait.
+
+        Some sources are asked for all: to ask each of thousands took as long as to send what they had.
+        """
         while seconds > NAP_SECONDS:
-            gathered = sum(source.gathered for source in list(self._idle))
+            sources = list(self._idle)
+            asked = sources[:: len(sources) // ASKED_SOURCES_MAX + 1]
+            gathered = sum(source.gathered for source in asked)
             time.sleep(NAP_SECONDS)
             seconds -= NAP_SECONDS
-            if gathered == sum(source.gathered for source in list(self._idle)):
+            if gathered == sum(source.gathered for source in asked):
                 return
         time.sleep(seconds)
 
     def _tick_all(self, switchboard: "Switchboard") -> None:
         """Let every source send what has gathered, many in one frame if they can."""
         idle, anything_clogged = self._idle, bool(self._clogged)
-        groups: dict[Format, list[Source]] = {}
-        for source, ticks in list(idle.items()):
-            if source.gathered:
-                if ticks:
-                    idle[source] = 0
-                if source.hold(spare=anything_clogged):
-                    groups.setdefault(source.format, []).append(source)
-            elif ticks < IDLE_TICKS:
-                idle[source] = ticks + 1
+        crowds: dict[Format, Crowd] = {}
+        crowd: Crowd | None = None
+        try:
+            for source, ticks in zip(list(idle), list(idle.values()), strict=False):  # more may have come in between
+                if source.gathered:
+                    if ticks:
+                        idle[source] = 0
+                    if crowd is None or crowd.format is not source.format:
+                        crowd = crowds.setdefault(source.format, Crowd(switchboard, source.format))
+                    run = source.seize(crowd.records, spare=anything_clogged)
+                    if run is not None:
+                        crowd.add(source, run)
+                elif ticks < IDLE_TICKS:
+                    idle[source] = ticks + 1
+                else:
+                    idle.pop(source, None)  # before it is disarmed: who submits from then on may arm it again
+                    if not source.disarm():
+                        idle[source] = 0
+        finally:
+            with ExitStack() as stack:  # all are released, whatever happens to one of them
+                for crowd in crowds.values():
+                    stack.callback(crowd.send)
+
+
+class Crowd:
+    """Sources of one type that are held, and what they have gathered, which leaves in one frame if that can be.
+
+    It leaves as soon as there are enough of them: what was touched to take it is then still in the processor's caches,
+    and whoever receives it works beside the sources that follow.
+    """
+
+    __slots__ = ("_runs", "_sources", "_switchboard", "format", "records")
+
+    def __init__(self, switchboard: "Switchboard", format: Format) -> None:
+        self.format: Final = format
+        self.records: list[bytes] = []
+        self._switchboard = switchboard
+        self._sources: list[Source] = []
+        self._runs: list[SourceRun] = []
+
+    def add(self, source: "Source", run: "SourceRun") -> None:
+        """Add a source that is held, and what it has gathered, which is among the records already."""
+        self._sources.append(source)
+        self._runs.append(run)
+        if len(self._runs) >= CROWD_SOURCES_MAX:
+            self.send()
+            self._switchboard.pump_all()
+
+    def send(self) -> None:
+        """Send what was taken in one frame if that can be, else one by one, and release the sources."""
+        sources, runs, records = self._sources, self._runs, self.records
+        self._sources, self._runs, self.records = [], [], []
+        sent = False
+        try:
+            if len(runs) > 1 and self._bytes_of(records) <= BATCH_BYTES_MAX:
+                sent = self._switchboard.submit_runs(runs, batch_of_records(self.format, records))
+        finally:
+            if sent:
+                for source, run in zip(sources, runs, strict=True):
+                    source.release(run.count)
             else:
-                idle.pop(source, None)  # before it is disarmed: who submits from then on may arm it again
-                if not source.disarm():
-                    idle[source] = 0
-        for format, sources in groups.items():
-            for start in range(0, len(sources), GROUP_SOURCES_MAX):
-                _send_together(switchboard, format, sources[start : start + GROUP_SOURCES_MAX])
+                send_held(sources)
 
-
-def _send_together(switchboard: "Switchboard", format: Format, sources: "list[Source]") -> None:
-    """Send what sources have gathered in one frame if that can be, else one by one; they are held, and released."""
-    runs: list[SourceRun] = []
-    records: list[bytes] = []
-    for source in sources if len(sources) > 1 else ():
-        run, taken = source.held()
-        runs.append(run)
-        records += taken
-    sent = False
-    try:
-        if runs and sum(map(len, records)) <= BATCH_BYTES_MAX:
-            sent = switchboard.submit_runs(runs, batch_of_records(format, records))
-    finally:
-        if sent:
-            for source, run in zip(sources, runs, strict=True):
-                source.release(run.count)
-        else:
-            send_held(sources)
+    def _bytes_of(self, records: list[bytes]) -> int:
+        return sum(map(len, records)) if self.format.variable else len(records) * self.format.size
 
 
 def send_held(sources: "Iterable[Source]") -> None:

@@ -16,23 +16,23 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from echoic.channels import RECORD_BYTES_MAX, Call, CallLane, Share, SourceRun, split
+from echoic.channels import RECORD_BYTES_MAX, Call, CallLane, Share, split
 from echoic.errors import ClosedError, DeliveryError, EncodeError, IncompatibleTypesError, LocalError
-from echoic.formats import Format, bind, match
+from echoic.formats import bind, match
 from echoic.hub.confirming import late_recorders
 from echoic.hub.deriving import call_derived, deliver_share, stir_derived, submit_derived, turn_away
 from echoic.hub.errands import inside_handler
+from echoic.hub.gathering import Gathering, batch_of_records
 from echoic.hub.moving import SourceState
 from echoic.hub.offer import NOTHING, Offer
 from echoic.hub.room import waits_for_itself
-from echoic.wire import Batch, encoder_of
-from echoic.wire.bounds import bounds_of
+from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from echoic.hub.channel import Channel
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Source", "SourceStatistics"]
 
-RUN_BYTES: Final = 48 * 1024
-TEXT_BYTES_GUESS: Final = 32
 LARGE_BYTES: Final = 4096
 LATER_MAX: Final = 65_536
 LONE_NS: Final = 500_000
@@ -60,8 +58,22 @@ class SourceStatistics(msgspec.Struct, frozen=True):
     """What recorders have yet to confirm, of all sources of the channel here."""
 
 
-class Source:
+class Source(Gathering):
     """One producer of a channel's events. Every sink sees its events in the order in which they were submitted."""
+
+    __slots__ = (
+        "__weakref__",
+        "_declared",
+        "_derived",
+        "_endpoints",
+        "_flusher",
+        "_in_turn",
+        "_lane",
+        "_later",
+        "_offer",
+        "_open",
+        "_turn",
+    )
 
     def __init__(
         self,
@@ -78,34 +90,26 @@ class Source:
             IncompatibleTypesError: Its events cannot be received as the channel's type, or its context is another.
             EchoicError: The manager does not know the channel, or cannot be reached.
         """
-        self._endpoints = channel.endpoints
-        self._member = channel.endpoints.member
-        self._switchboard = channel.endpoints.switchboard
+        ends = self._endpoints = channel.endpoints
         self._flusher = flusher
         self._offer = offer
         self._declared = declared if declared is not None else channel.declared
-        self.format: Final = bind(self._declared).format
-        if self._member.format is not None:
-            match(self.format, self._member.format)
-        expected, context = self._member.context, offer.context
+        format, member = bind(self._declared).format, ends.member
+        if member.format is not None:
+            match(format, member.format)
+        expected, context = member.context, offer.context
         if context is not None and expected is not None and context.format.layout != expected.layout:
             raise IncompatibleTypesError(
                 f"the context is a `{context.format.name}`, expected the channel's `{expected.name}`"
             )
-        self.id: Final = state.source if state is not None else secrets.randbits(63)
+        id = state.source if state is not None else secrets.randbits(63)
         kind = self._declared if isinstance(self._declared, type) else object
-        self._encode = encoder_of(self.format).single(kind)
-        self._run: list[bytes] = []
-        self._run_max = max(1, RUN_BYTES // (self.format.size + TEXT_BYTES_GUESS * self.format.variable))
-        self._lock = threading.RLock()
+        super().__init__(member, ends.switchboard, id, format, kind)
         self._lane: tuple[CallLane, list[Link]] | None = None
         self._turn = threading.Lock()
         self._in_turn = 0
         self._later: deque[tuple[Batch, object]] = deque()
         self._derived: deque[tuple[Share, int]] = deque()
-        self._armed = False
-        self._batches = 0
-        self._closed = False
         position = state.position if state is not None else 0
         self._endpoints.add_source(self.id, position, context, offer.helm)
         self._open = channel.sources
@@ -128,8 +132,8 @@ class Source:
             raise ClosedError("the source was closed")
         if self._endpoints.sinks or self._member.derived_here:
             self._submit_in_turn(None, event)
-        elif not self._is_unheard():
-            run, record = self._run, self._encode(event)
+        elif (run := self._run) or not self._is_unheard():
+            record = self._encode(event)
             if len(record) > LARGE_BYTES:
                 self._submit_large(record)
                 return
@@ -277,52 +281,12 @@ class Source:
         """The number of its next event; of a source with a name, how many came before, of its predecessors too."""
         return self._member.sources.get(self.id, 0) + len(self._run)
 
-    @property
-    def gathered(self) -> int:
-        """How many events have gathered."""
-        return len(self._run)
-
-    def hold(self, *, spare: bool) -> bool:
-        """Keep others from sending what has gathered, until `release`; False when somebody is about to send it.
-
-        Args:
-            spare: Let events gather while a link that they take is clogged.
-        """
-        if spare and self._switchboard.busy(self._member):
-            return False
-        if not self._lock.acquire(False):
-            return False
-        if self._closed:
-            self._lock.release()
-            return False
-        return True
-
-    def release(self, sent: int) -> None:
-        """Let others send again, after so many events have been sent."""
-        if sent:
-            del self._run[:sent]
-            self._batches += 1
-        self._lock.release()
-
-    def held(self) -> tuple[SourceRun, list[bytes]]:
-        """Return what has gathered."""
-        taken = self._run[:]
-        return SourceRun(self._member, self.id, len(taken)), taken
-
     def send_held(self) -> None:
         """Send what has gathered by itself, if that needs no waiting, and let others send again."""
         try:
             self._take_run(wait=False)
         finally:
             self._lock.release()
-
-    def disarm(self) -> bool:
-        """Return to sending at once; tell whether nothing has gathered meanwhile."""
-        self._armed = False
-        if self._run:
-            self._armed = True
-            return False
-        return True
 
     def _is_unheard(self) -> bool:
         """Count an event that nobody listens to; False when somebody does, or did when the ones before were gathered.
@@ -593,8 +557,3 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<Source {self.id:x} of {self._member.id}>"
-
-
-def batch_of_records(format: Format, records: Sequence[bytes]) -> Batch:
-    """Return encoded records as a batch."""
-    return Batch(format, len(records), [b"".join(records)], bounds_of(records) if format.variable else None)

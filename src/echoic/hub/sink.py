@@ -227,7 +227,10 @@ class Sink:
             if self.closed:
                 return ""
             try:
-                items = iter(self._items_of(batch))
+                if self._batch or self.declared is None:
+                    items = iter(self._items_of(batch))
+                else:
+                    items = iter(batch.events_as(self.declared, narrow=self._narrow))
             except RAISED as error:  # a class may refuse the values of its fields
                 return self._failed(error)
             self._events += batch.count
@@ -380,8 +383,10 @@ class Sink:
         return self._items_of(arrival.batch) if arrival.batch.count else []
 
     def _items_of(self, batch: Batch) -> list[Any]:
-        typed = batch if self.declared is None else batch.to(self.declared, narrow=self._narrow)
-        return [typed] if self._batch else typed.events()
+        declared = self.declared
+        if self._batch:
+            return [batch if declared is None else batch.to(declared, narrow=self._narrow)]
+        return batch.events() if declared is None else batch.events_as(declared, narrow=self._narrow)
 
     def serve(self) -> None:
         """Run the handler for what is in the queue, until the sink is closed."""

@@ -225,6 +225,17 @@ class Batch(msgspec.Struct, eq=False, gc=False):
             decoder = self.decoder = decoder_of(self.format)
         return decoder.decode(self.records, self.known_offsets)
 
+    def events_as(self, declared: object, *, narrow: bool = False) -> list[object]:
+        """Return the records as objects of another type, as `to(declared).events()` does, without a batch between.
+
+        Raises:
+            EchoicError: As `to` and `events` do.
+        """
+        whole = self.whole
+        if whole is None:
+            return self.to(declared, narrow=narrow).events()
+        return whole.events_as(declared, narrow)[self.start : self.start + self.count]
+
     def buffers(self) -> list[Buffer]:
         """Return the batch as it goes onto the wire, for one gathering write; records are not copied.
 
@@ -265,10 +276,11 @@ class Batch(msgspec.Struct, eq=False, gc=False):
 class Whole:
     """A batch that is handed out in parts, and what was made of it for one of them."""
 
-    __slots__ = ("_batch", "_events", "_typed")
+    __slots__ = ("_batch", "_events", "_last", "_typed")
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
+        self._last: tuple[object, bool, list[object]] = (None, False, [])
         self._events: list[object] | None = None
         self._typed: dict[tuple[Decoder, bool], Whole] = {}
 
@@ -297,6 +309,19 @@ class Whole:
         if self._events is None:
             self._events = self._batch.events()
         return self._events
+
+    def events_as(self, declared: object, narrow: bool) -> list[object]:
+        """Return all records as objects of another type, at once if the one who asked before wanted the same.
+
+        Raises:
+            EchoicError: As `Batch.to` and `Batch.events` do.
+        """
+        last, narrowed, events = self._last
+        if last is not declared or narrowed is not narrow or last is None:
+            decoder = declared if isinstance(declared, Decoder) else decoder_of(declared)
+            events = self.to(decoder, narrow).events()
+            self._last = (declared, narrow, events)
+        return events
 
     def cut(self, start: int, count: int) -> tuple[list[Buffer], Bounds | None]:
         """Return the bytes of some of the records, and where each begins if they differ in length.

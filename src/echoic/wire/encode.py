@@ -61,8 +61,13 @@ class Encoder:
     def single(self, kind: type) -> Callable[[object], bytes]:
         """Return a function from one event to its record, for events that are nearly always of class `kind`.
 
-        It raises EncodeError when a value does not fit its field.
+        It raises EncodeError when a value does not fit its field. All who ask get the same one: with one for each of
+        thousands of sources, every one would be out of the processor's caches when its turn comes.
         """
+        return _single(self, kind)
+
+    def make_single(self, kind: type) -> Callable[[object], bytes]:
+        """Make what `single` returns."""
         function = self._function_for({kind}, generate(self.format, by_position=True, whole=True))
         if function is None:
             return self._encode_one
@@ -113,6 +118,11 @@ class Encoder:
 def encoder_of(format: Format) -> Encoder:
     """Return the encoder for a format."""
     return Encoder(format)
+
+
+@lru_cache(maxsize=1024)
+def _single(encoder: Encoder, kind: type) -> Callable[[object], bytes]:
+    return encoder.make_single(kind)
 
 
 def generate(format: Format, *, by_position: bool, whole: bool = False) -> RecordsFunction | None:

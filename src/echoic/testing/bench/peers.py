@@ -16,6 +16,7 @@ from echoic.testing.readable import is_readable
 __all__ = ["Peer", "join", "start_chain", "start_peers", "time_counted"]
 
 START_SECONDS_MAX = 60.0
+CHANNEL_SECONDS_MAX = 0.005
 COUNT_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 5.0
 JOIN_ATTEMPTS_MAX = 200
@@ -37,6 +38,7 @@ class Peer:
         self, target: str, setup: Setup, argument: Argument, environment: Mapping[str, str] | None = None
     ) -> None:
         self._target = target
+        self._start_seconds_max = START_SECONDS_MAX + setup.channels * CHANNEL_SECONDS_MAX
         self._received = b""
         # Whatever can be imported here can be imported there.
         variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | dict(environment or {})
@@ -55,7 +57,7 @@ class Peer:
         Raises:
             RuntimeError: If it ends or stays silent.
         """
-        line = self._await("ready", START_SECONDS_MAX)
+        line = self._await("ready", self._start_seconds_max)
         return msgspec.json.decode(line.removeprefix("ready "), type=dict[str, str | int])
 
     def expect(self, count: int) -> None:

@@ -6,12 +6,13 @@ something else for a moment gets a second chance: whoever fails is measured once
 
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, TypeVar
 
 from echoic.testing.trials.trial import BY_THE_CLOCK
 
 __all__ = ["RATE", "kept_share", "kept_up", "tried_twice"]
 
+M = TypeVar("M")
 
 RATE: Final = "of its rate"
 """What every problem with a rate says."""
@@ -29,7 +30,7 @@ def kept_up(what: str, share: float, share_min: float) -> list[str]:
     return [f"{what} keeps {share:.0%} {RATE}, expected {share_min:.0%} or more{BY_THE_CLOCK}"]
 
 
-def tried_twice(measure: Callable[[], float], enough: Callable[[float], bool]) -> float:
+def tried_twice(measure: Callable[[], M], enough: Callable[[M], bool]) -> M:
     """Return what was measured, or what was measured the second time, if the first was not enough."""
     found = measure()
     return found if enough(found) else measure()
