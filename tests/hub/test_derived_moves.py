@@ -202,6 +202,21 @@ def test_a_move_back_is_told_even_if_the_first_events_after_it_are_rejected(star
     assert seen.numbers == [1000 + start + number for start in range(0, 100, 10) for number in (5, 10)]
 
 
+def test_of_two_sources_one_may_have_moved_and_the_other_not(start_hub: StartHub) -> None:
+    here, there = start_hub(), start_hub()
+    created = here.create("ticks", Tick)
+    one, other = created.source(), created.source()
+    seen = listen(there.open(created.id, Tick).derive("input.number % 2 == 0", placement="auto"))
+    move(here, here=False)
+    one.submit_sync(Tick(1, 0))  # is derived where it arrives from here on
+    move(here, here=True)
+    other.submit_sync(Tick(2, 0))  # is derived where it is submitted, so the next one takes the short way
+    move(here, here=False)
+    for number in (1, 2, 3):
+        one.submit_sync(Tick(1, number))
+    assert (seen.of(1), seen.of(2)) == ([0, 2], [0])
+
+
 def test_a_sink_that_comes_back_after_a_move_does_not_derive_twice(start_hub: StartHub) -> None:
     here, there = start_hub(), start_hub()
     created = here.create("ticks", Tick)

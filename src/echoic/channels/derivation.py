@@ -258,8 +258,9 @@ class Derivation:
             initial = self.workshop.statics if self.workshop is not None else b""
             if len(self.instances) >= min(INSTANCES_MAX, STATICS_BYTES_MAX // max(len(initial), 1)):
                 self.forget(next(iter(self.instances)))
-            found = Instance(self._number_of(source), initial, here=self._here)
-            found.placed = self._here
+            here = self._here  # which may change meanwhile
+            found = Instance(self._number_of(source), initial, here=here)
+            found.placed = here
             self.trouble = lend_context(self, source, found) or self.trouble
             self.instances[source] = found
         return found

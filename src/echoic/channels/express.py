@@ -108,6 +108,8 @@ class ArrivalLane:
             return 0
         if member.bearers and member.bearers.get(source) != self._neighbour.who:
             return 0
+        if member.is_raw(source, first):  # another source's event has opened the lane
+            return 0
         positions[source] = first + 1
         member.events_in += 1
         member.bytes_in += len(data)
