@@ -317,6 +317,11 @@ def test_simulated_groups_keep_their_promises(first: int) -> None:
         run_agreement(seed)
 
 
+def test_nobody_is_given_a_state_older_than_what_its_application_has_kept() -> None:
+    """A member is killed when it alone was given what all hold; another, which is yet to be given it, has the state."""
+    run_agreement(91987)
+
+
 def run_seeds(bug: str, seeds: range) -> None:
     for seed in seeds:
         run_agreement(seed, BUGS[bug])

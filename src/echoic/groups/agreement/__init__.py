@@ -10,9 +10,11 @@ may be given a message that nobody else will ever see. This package makes of it 
     order          what was ordered: kept for those who missed it
     catching_up    bringing a member up to date: what was kept, or the state of another member
     messages       what members tell each other
+    standing       how a member stands
 """
 
-from echoic.groups.agreement.member import Agreement, AgreementStatistics
+from echoic.groups.agreement.member import Agreement
 from echoic.groups.agreement.messages import HEADER_BYTES, Outgoing, Place
+from echoic.groups.agreement.standing import AgreementStatistics
 
 __all__ = ["HEADER_BYTES", "Agreement", "AgreementStatistics", "Outgoing", "Place"]

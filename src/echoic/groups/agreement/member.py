@@ -42,8 +42,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never
 
-import msgspec
-
 from echoic.errors import LocalError, MalformedFrameError
 from echoic.groups.agreement.catching_up import Gap, Given, missed_pieces, state_pieces
 from echoic.groups.agreement.messages import (
@@ -76,6 +74,7 @@ from echoic.groups.agreement.messages import (
 from echoic.groups.agreement.order import Order
 from echoic.groups.agreement.primary import Decision, decide, is_replaced
 from echoic.groups.agreement.round import Round
+from echoic.groups.agreement.standing import AgreementStatistics
 from echoic.groups.engine import (
     Delivered,
     Ended,
@@ -88,7 +87,7 @@ from echoic.groups.engine import (
 )
 from echoic.wire import Buffer
 
-__all__ = ["Agreement", "AgreementStatistics"]
+__all__ = ["Agreement"]
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 QUEUED_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -101,29 +100,6 @@ PIECES_MAX: Final = 4
 NEVER_NS: Final = 2**62
 
 _Tables: TypeAlias = dict[int, tuple[Place, int]]
-
-
-class AgreementStatistics(msgspec.Struct, frozen=True):
-    """How a member stands."""
-
-    epoch: int
-    primary: bool
-    history: bool
-    participants: tuple[str, ...]
-    delivered: int
-    held: int
-    kept_bytes: int
-    queued_bytes: int
-    rounds: int
-    views: int
-    stale: int
-    """Packs and acks of another epoch that came too late."""
-    dropped: int
-    """Packs that were not their sender's next."""
-    malformed: int
-    resent: int
-    states_given: int
-    states_taken: int
 
 
 class Agreement:
@@ -169,6 +145,8 @@ class Agreement:
         self._queue: deque[tuple[int, Buffer]] = deque()
         self._transfers: dict[Place, Iterator[Piece]] = {}
         self._tickets: _Tables = {}
+        self._early: dict[Place, Want] = {}
+        """Who wants a state, and has been given more than this member so far."""
         self._events: list[EngineEvent] = []
         self._rounds = self._views = self._stale = self._dropped = self._malformed = 0
         self._resent = self._states_given = self._states_taken = 0
@@ -217,6 +195,7 @@ class Agreement:
     def flush(self, now_ns: int) -> list[EngineEvent]:
         """Do what is due at the end of a turn, and return what the group must learn, in order."""
         self._deliver()
+        self._serve_early()
         self._pump()
         round_ = self._round
         if round_ is not None and self._order.end > self._told and self._takes_part(round_):
@@ -320,6 +299,7 @@ class Agreement:
         self._round = self._gap = None
         self._transfers.clear()
         self._tickets.clear()
+        self._early.clear()
         self._under_way = 0
         lasting = [out for out in self.outgoing if out.lasting]
         self.outgoing.clear()
@@ -520,7 +500,14 @@ class Agreement:
         self._tell(Want(round_.epoch, gap.want, gap.end, not self._history, self._applied))
 
     def _serve(self, round_: Round, to: Place, want: Want) -> None:
-        """Send a member what it misses, if it is still here; otherwise ask the group for its state."""
+        """Send a member what it misses, if it is still here; otherwise ask the group for its state.
+
+        A process that was started anew may have been given more in its life before than this member so far, and its
+        application have kept it. That is in the chosen order, so its state waits until that is delivered.
+        """
+        if want.fresh and want.applied > self._applied and self._delivered < round_.decision.position:
+            self._early[to] = want
+            return
         have = want.have
         if have < 0 and want.fresh and want.applied == self._origin and self._order.first == 1:
             have = 0
@@ -529,6 +516,13 @@ class Agreement:
             return
         given = Given(round_.epoch, to, want.number)
         self._transfers[to] = missed_pieces(given, have + 1, list(self._order.after(have)))
+
+    def _serve_early(self) -> None:
+        round_ = self._round
+        if self._early and round_ is not None and self._delivered >= round_.decision.position:
+            early, self._early = self._early, {}
+            for to, want in early.items():
+                self._serve(round_, to, want)
 
     def _ask(self, to: Place, want: int, applied: int) -> None:
         self._ticket += 1
