@@ -322,6 +322,11 @@ def test_nobody_is_given_a_state_older_than_what_its_application_has_kept() -> N
     run_agreement(91987)
 
 
+def test_who_was_told_nothing_of_views_without_it_can_give_its_state_all_the_same() -> None:
+    """A member that has caught up, and was given no message yet, has delivered views of others, and forgotten them."""
+    run_agreement(91578)
+
+
 def run_seeds(bug: str, seeds: range) -> None:
     for seed in seeds:
         run_agreement(seed, BUGS[bug])

@@ -139,6 +139,8 @@ class Agreement:
         """How many messages the application had when the order began; below 0 if that is not known here."""
         self._base = 0
         """Where the order began: what was before is known to nobody."""
+        self._shown = 0
+        """Where that is which the group has been told last."""
         self._history = self._altered = self._suspended = self.ended = False
         self._serial = self._promised = self._accepted = self._delivered = self._told = self._since_ns = 0
         self._number = self._queued_bytes = self._wants = self._under_way = self._ticket = 0
@@ -226,6 +228,8 @@ class Agreement:
             raise LocalError(f"expected the state as of a position up to {self._delivered}, got {position}")
         to, want = asked
         position = max(position, self._base)
+        if position >= self._shown:  # between it and what is delivered are views that were not this member's
+            position = self._delivered
         if position + 1 < self._order.first:  # what came after it was forgotten meanwhile
             self._ask(to, want, round_.states[to].applied)
             return
@@ -474,6 +478,7 @@ class Agreement:
             if position > last:
                 break
             if isinstance(item, Pack):
+                self._shown = position
                 events.append(Delivered(position, item.sender, item.life, item.number, item.payload))
                 if item.sender == self._me and item.life == self._life:
                     self._settled(item.number)
@@ -486,6 +491,7 @@ class Agreement:
         if (self._me, self._life) not in membership.members:
             return  # it was not in this view, and has caught up with what came after it
         self._views += 1
+        self._shown = position
         self._suspended = False
         self._events.append(Viewed(View(position, tuple(name for name, _ in membership.members), True)))
 
@@ -563,7 +569,7 @@ class Agreement:
         self._accept(round_)
         if gap.beginning is not None:
             self._states_taken += 1
-            self._origin = -1
+            self._origin, self._shown = -1, gap.beginning.position
             life, number = gap.beginning.senders.get(self._me, (self._life, 0))
             own = number if life == self._life else 0
             self._events.append(Restored(gap.beginning.position, gap.beginning.summary, gap.chunks, own))
