@@ -24,7 +24,7 @@ from echoic.channels.messages import (
     Resolved,
     Unregister,
 )
-from echoic.channels.requests import REQUEST_NS, Answer, Requests
+from echoic.channels.requests import REQUEST_NS, Answer, Gone, Requests
 from echoic.errors import AddressError, ChannelExistsError, ChannelNotFoundError, RefusedError
 
 words = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,10}", fullmatch=True)
@@ -182,7 +182,7 @@ def test_a_request_is_answered_once_by_whom_it_was_put_to_or_refused() -> None:
     requests.overdue(REQUEST_NS)
     requests.answered("h", second, Done())
     requests.answered("h", third, Done())
-    assert answers[1:] == [Refused("UnreachableError", "it crashed")] * 2
+    assert answers[1:] == [Gone("UnreachableError", "it crashed")] * 2
     requests.add("h", 0, answers.append)
     requests.overdue(REQUEST_NS)
     assert isinstance(answers[-1], Refused)

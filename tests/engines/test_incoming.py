@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echoic.engines.embedded import EmbeddedEngine, Membership
+from echoic.engines.embedded import Contact, EmbeddedEngine, Membership
 from echoic.groups.messages import Introduction
 from echoic.groups.options import Options
 from echoic.links import Connection, Listener, dial
@@ -46,7 +46,8 @@ def engine() -> EmbeddedEngine:
         raise ConnectionRefusedError
 
     membership = Membership("group", "n1", {"n1": "127.0.0.1:2", "n2": "127.0.0.1:1"})
-    return EmbeddedEngine(membership, options=Options(), store=None, dial=refuse, wake=lambda: None, life=3)
+    contact = Contact(refuse, lambda _: None)
+    return EmbeddedEngine(membership, options=Options(), store=None, contact=contact, wake=lambda: None, life=3)
 
 
 def say(connection: Connection, data: bytes) -> None:

@@ -19,7 +19,7 @@ from echoic.testing.world.recorded import RecordedChannel
 from echoic.testing.world.system import WorldSystem
 from tests.simulation.hash_seeds import printed_under_hash_seeds
 
-FOUND_WITHIN = 8
+FOUND_WITHIN = 24
 
 
 def test_a_world_has_all_parts_and_none_of_them_stands_still() -> None:

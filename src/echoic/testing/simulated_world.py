@@ -16,6 +16,7 @@ crash, stand still and return; power is lost; the wall clock leaps.
 """
 
 import argparse
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -164,12 +165,15 @@ def run_world(seed: int, mode: Mode = "safety") -> WorldReport:
     around, world = Surroundings(seed), None
     try:
         world = SimulatedWorld(around)
-        return world.run(mode)
+        report = world.run(mode)
     except (AssertionError, EchoicError, LookupError, RuntimeError, OSError, ValueError, TypeError) as problem:
-        raise AssertionError(around.explain(f"{type(problem).__name__}: {problem} - world, {mode}")) from problem
-    finally:
-        if world is not None:
-            world.close()
+        failure = around.explain(f"{type(problem).__name__}: {problem} - world, {mode}")
+        with suppress(AssertionError, EchoicError):  # in a world in which something is broken more may break
+            if world is not None:
+                world.close()
+        raise AssertionError(failure) from problem
+    world.close()
+    return report
 
 
 def main() -> None:
