@@ -152,6 +152,7 @@ def test_a_full_disk_puts_off_the_next_segment_and_not_the_events() -> None:
     writer.append(batch(1, 40, 1), 1, 40, 0)
     writer.commit(0)
     assert writer.statistics().segments == 2
+    assert writer.trouble == ""
     assert not verify(storage, CHANNEL)
 
 

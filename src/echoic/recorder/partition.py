@@ -208,6 +208,7 @@ class PartitionWriter:
         advanced, self._advanced = self._advanced, {}
         for source, position in advanced.items():
             self.durable.advance(source, position)
+        self.trouble = ""
         if segment.size >= self._options.segment_bytes_max and segment.sequence > segment.first and not segment.failed:
             self._rotate(now_ns)
         self._retain(now_ns)
