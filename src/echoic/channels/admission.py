@@ -112,8 +112,8 @@ def check_place(core: "Concentrator", hello: Hello, greeting: "Greeting") -> Non
     check_hub_id(hello.hub, greeting.who)
     if core.admission.rights is None or greeting.dialled:
         return
-    for other in core.neighbours.values():
-        if other.id != hello.hub and other.who != greeting.who and other.stands_at(hello.address):
+    for other in core.neighbourhood.at(hello.address):
+        if other.id != hello.hub and other.who != greeting.who:
             raise DeniedError(
                 f"`{greeting.who or ANONYMOUS}` says it stands at {hello.address}, where a hub of "
                 f"`{other.who or ANONYMOUS}` does"

@@ -56,9 +56,9 @@ from echoic.channels.messages import (
     encode_message,
 )
 from echoic.channels.neighbour import Neighbour
+from echoic.channels.neighbourhood import Neighbourhood
 from echoic.channels.policy import Policy
 from echoic.channels.quiet import Quiet
-from echoic.channels.registering import register
 from echoic.channels.requests import Answer, Requests, ignore
 from echoic.channels.search import Search, Then
 from echoic.channels.session import UNTOLD_BYTES_MAX, Session
@@ -66,6 +66,7 @@ from echoic.channels.shares import TuneRates, check_link, crowd
 from echoic.channels.sharing import Sharing
 from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
 from echoic.channels.turning import when_turned
+from echoic.channels.upkeep import look_after, make_up
 from echoic.errors import ChannelNotFoundError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Buffer, Frame, FrameKind, decode_formats, encode_formats, encode_frame
@@ -107,6 +108,7 @@ class Concentrator:
         self.load = 0.0  # the share of a processor that they took lately
         self.reviewed_ns = 0
         self.neighbours: Final[dict[str, Neighbour]] = {}
+        self.neighbourhood: Final = Neighbourhood()
         self.members: Final[dict[str, Member]] = {}
         self.passing: Final[set[str]] = set()  # those that are open for a derivation only
         self.stirred: Final[set[str]] = set()
@@ -338,15 +340,16 @@ class Concentrator:
         if neighbour is not None and (not greeting.resumed or neighbour.session.id != greeting.session):
             self.gone(hello.hub, "it began afresh")
             neighbour = None
-        for other in list(self.neighbours.values()):
-            same = other.stands_at(hello.address) or (greeting.dialled and other.stands_at(greeting.address))
-            if same and other.id != hello.hub and (greeting.dialled or not other.connected):
+        there = self.neighbourhood.at(greeting.address) if greeting.dialled else []
+        for other in [*self.neighbourhood.at(hello.address), *there]:
+            if other.id != hello.hub and (greeting.dialled or not other.connected):
                 self.gone(other.id, "another hub stands at its address")
         if neighbour is None:
             check_link(self, greeting.who)
             session = Session(greeting.session, untold_bytes_max=self._untold_bytes_max)
             neighbour = Neighbour(hello.hub, hello.address, hello.name, session, event_limit(hello), greeting.who)
             self.neighbours[hello.hub] = neighbour
+            self.neighbourhood.add(neighbour)
         else:
             neighbour.session.resume(greeting.received_by_peer)
             self._relieve(neighbour)
@@ -360,14 +363,17 @@ class Concentrator:
         neighbour = self.neighbours.get(hub)
         if neighbour is not None and neighbour.connected:
             neighbour.disconnect(now_ns, self.id)
-            if any(other.connected and other.stands_at(neighbour.address) for other in self.neighbours.values()):
+            if any(other.connected for other in self.neighbourhood.at(neighbour.address)):
                 self.gone(hub, "another hub stands at its address")
-            self.tick(now_ns)
+            else:
+                self.now_ns = now_ns
+                look_after(self, neighbour)
+            self.sharing.tick(now_ns)  # what the hub shares is stale from here on
 
     def unreachable(self, address: str, reason: str, *, refused: bool) -> None:
         """Learn that a dialled hub did not answer; `refused` when nobody listens there."""
-        for neighbour in list(self.neighbours.values()):
-            if neighbour.stands_at(address) and not neighbour.connected:
+        for neighbour in self.neighbourhood.at(address):
+            if not neighbour.connected:
                 neighbour.refusals += int(refused)
         if self.search.failed(address, reason, self.now_ns, refused=refused):
             self.effects.append(Dial(address))
@@ -377,11 +383,12 @@ class Concentrator:
         neighbour = self.neighbours.pop(hub, None)
         if neighbour is None:
             return
+        self.neighbourhood.remove(neighbour)
         neighbour.transfers.clear()
         self.tunes.forget(hub)
         self.effects.append(Forgotten(hub))
         self.manager.register_again(neighbour.stands_at)
-        heir = next((other for other in self.neighbours.values() if other.stands_at(neighbour.address)), None)
+        heir = next(iter(self.neighbourhood.at(neighbour.address)), None)
         if heir is None:
             self.manager.forget(neighbour.address)
         elif self.manager.forget_former(neighbour.address, hub, heir.id):
@@ -415,16 +422,8 @@ class Concentrator:
     def tick(self, now_ns: int) -> None:
         """Do what time demands: tell counts, dial again, give up, join again. Call it about ten times a second."""
         self.now_ns = now_ns
-        for hub, neighbour in list(self.neighbours.items()):
-            if neighbour.lost(now_ns):
-                self.gone(hub, "it took leave" if neighbour.leaving else "it cannot be reached")
-            elif neighbour.session.stalled(now_ns):
-                self.gone(hub, "it does not tell what it has got")
-            elif not neighbour.connected:
-                if neighbour.dial_due(now_ns):
-                    self.effects.append(Dial(neighbour.address))
-            elif neighbour.session.untold_arrivals:
-                self.tell(neighbour)
+        for neighbour in list(self.neighbours.values()):
+            look_after(self, neighbour)
         self.requests.overdue(now_ns)
         self.quiet.expire(now_ns)
         self.sharing.tick(now_ns)
@@ -432,12 +431,7 @@ class Concentrator:
         review(self, now_ns)
         if now_ns >= self.retry_ns:
             self.retry_ns = now_ns + RETRY_NS
-            for member in list(self.members.values()):  # to join may install what is derived, which opens channels
-                for role in member.lacking():
-                    if not member.asking.get(role):  # whoever goes over must not be overtaken by a plain wish
-                        self.join(member, role, ignore)
-            for server, message in self.manager.unregistered():
-                register(self, server, message.name, message.id, ignore)
+            make_up(self)
 
     def receive(self, hub: str, frame: Frame) -> Sequence[Delivery]:
         """Take the next frame of a neighbour; return the events it holds for sinks here.
@@ -559,8 +553,7 @@ class Concentrator:
 
     def when_linked(self, address: str, then: Then, hub: str = "") -> None:
         """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
-        found = [one for one in self.neighbours.values() if one.stands_at(address) and not one.leaving]
-        found = [one for one in found if hub in ("", one.id)]
+        found = [one for one in self.neighbourhood.at(address) if not one.leaving and hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
         elif self.search.add(address, then, self.now_ns):
@@ -571,7 +564,7 @@ class Concentrator:
         if self.neighbours.get(neighbour.id) is not neighbour:
             return  # it was given up meanwhile
         if address and address != neighbour.address:
-            neighbour.aliases.add(address)
+            self.neighbourhood.add_alias(neighbour, address)
         for place in (neighbour.address, address):
             self.search.found(place, neighbour)
 

@@ -1,5 +1,7 @@
 """Each question asked of raw sockets, or of those rivals that are installed: do reports have what was asked for?"""
 
+import os
+import subprocess
 from importlib.util import find_spec
 
 import pytest
@@ -18,7 +20,8 @@ from echoic.testing.bench import (
     round_trip,
     tls,
 )
-from echoic.testing.bench.hubs import ECHOIC_IN_TURN, ECHOIC_TCP, ECHOIC_TLS
+from echoic.testing.bench.hosts import can_have_hosts
+from echoic.testing.bench.hubs import ECHOIC_IN_TURN, ECHOIC_TCP, ECHOIC_TCP_HOSTS, ECHOIC_TLS, ECHOIC_TLS_HOSTS
 from echoic.testing.bench.processes import children
 from echoic.testing.bench.raw import RAW_TCP, RAW_TCP_PACKED, RAW_TLS, RAW_UNIX, RAW_UNIX_PACKED
 
@@ -48,11 +51,27 @@ def test_with_tls_the_same_events_arrive(monkeypatch: pytest.MonkeyPatch) -> Non
     report = tls.measure(EFFORT, [ECHOIC_TCP, ECHOIC_TLS])
     assert [table.cases for table in report.tables[:4]] == [["echoic tcp", "echoic tls"]] * 4
     assert [str(claim).partition(" >=")[0] for claim in report.claims] == [
-        f"claim: events of 1 MB over TLS, {tls.LARGE_TITLE}",
-        f"claim: events of 100 B over TLS, {tls.BATCHES_TITLE}",
-        f"claim: events of 100 B over TLS, {tls.EVENTS_TITLE}",
+        f"claim: events of 1 MB over TLS on one host, {tls.LARGE_TITLE}",
+        f"claim: events of 100 B over TLS on one host, {tls.BATCHES_TITLE}",
+        f"claim: events of 100 B over TLS on one host, {tls.EVENTS_TITLE}",
     ]
     assert "OpenSSL" in report.remarks[0]
+
+
+@pytest.mark.skipif(not can_have_hosts(), reason="another host takes root, and Linux with iproute2")
+def test_between_hosts_the_same_events_arrive_and_nothing_of_them_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = namespaces()
+    monkeypatch.setattr(tls, "LARGE_SIZES", ("1 MB",))
+    report = tls.measure(EFFORT, [ECHOIC_TCP_HOSTS, ECHOIC_TLS_HOSTS])
+    assert [table.cases for table in report.tables[:4]] == [["echoic tcp, two hosts", "echoic tls, two hosts"]] * 4
+    assert ["between hosts" in str(claim) for claim in report.claims] == [True] * 3
+    assert namespaces() <= before
+
+
+def namespaces() -> set[str]:
+    """Return the network namespaces that benchmarks of this process have made."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {name for name in listed.split() if name.startswith(f"echoic-{os.getpid()}-")}
 
 
 def test_raw_sockets_speak_tls_too(monkeypatch: pytest.MonkeyPatch) -> None:

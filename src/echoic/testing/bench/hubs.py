@@ -6,8 +6,8 @@
     channels   as many as asked for, all between the same two hubs, taking turns
 
 On one host links use Unix sockets and shared memory; `ECHOIC_LINKS=tcp` makes them use TCP only, and an identity TLS
-over TCP, with certificates of an authority that is made for the occasion. Nobody calls `flush`:
-the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
+over TCP, with certificates of an authority that is made for the occasion. Sinks may live on another host (`hosts`).
+Nobody calls `flush`: the last event of a sample leaves by itself, as it does in a program that has nothing more to say.
 """
 
 import errno
@@ -27,30 +27,43 @@ from typing import TYPE_CHECKING
 from echoic.testing.bench.contest import Contender, Session, Setup, time_call
 from echoic.testing.bench.control import Argument, Control
 from echoic.testing.bench.events import PAYLOADS, Records, touch
+from echoic.testing.bench.hosts import Hosts, can_have_hosts, two_hosts
 from echoic.testing.bench.peers import Peer, join, start_chain, start_peers, time_counted
 
 if TYPE_CHECKING:
     from echoic import Batch, Channel, Hub, Source
 
-__all__ = ["ECHOIC", "ECHOIC_IN_TURN", "ECHOIC_TCP", "ECHOIC_TLS", "Memory", "environment", "measure_memory"]
+__all__ = [
+    "ECHOIC",
+    "ECHOIC_IN_TURN",
+    "ECHOIC_TCP",
+    "ECHOIC_TCP_HOSTS",
+    "ECHOIC_TLS",
+    "ECHOIC_TLS_HOSTS",
+    "Memory",
+    "environment",
+    "measure_memory",
+]
 
 SINK, STAGE, MEMORY = (f"{__name__}:{name}" for name in ("sink", "stage", "weigh"))
 WARMING_CHANNELS = 64
 BLOCK_BYTES_MIN = 32_768
+ONE_HOST = Hosts("127.0.0.1", "127.0.0.1", ())
 
 
 @contextmanager
-def _open(setup: Setup, *, links: str | None, in_turn: bool = False) -> Iterator[Session]:
+def _open(setup: Setup, *, links: str | None, in_turn: bool = False, apart: bool = False) -> Iterator[Session]:
     from echoic import Hub, Identity
 
     with ExitStack() as stack:
+        hosts = stack.enter_context(two_hosts()) if apart else ONE_HOST
         variables = {"ECHOIC_IDENTITY": ""} if links is None else {"ECHOIC_IDENTITY": "", "ECHOIC_LINKS": links}
         if links == "tls":
-            variables = stack.enter_context(_identified())
+            variables = stack.enter_context(_identified(hosts))
         before = _tcp_connections()
         with environment(variables):
-            hub = stack.enter_context(Hub(identity=Identity.of_environment()))
-            opened = _open_stages if setup.stages > 1 else partial(_open_sinks, in_turn=in_turn)
+            hub = stack.enter_context(Hub(f"{hosts.here}:0", identity=Identity.of_environment(), insecure=apart))
+            opened = _open_stages if setup.stages > 1 else partial(_open_sinks, in_turn=in_turn, hosts=hosts)
             sources, peers = opened(hub, setup, variables, stack)
             session = _joined(sources, peers, setup)
         if links in ("tcp", "tls") and before is not None and _tcp_connections() == before:
@@ -61,18 +74,26 @@ def _open(setup: Setup, *, links: str | None, in_turn: bool = False) -> Iterator
 ECHOIC = Contender("echoic", partial(_open, links=None))
 ECHOIC_TCP = Contender("echoic tcp", partial(_open, links="tcp"))
 ECHOIC_TLS = Contender("echoic tls", partial(_open, links="tls"))
+ECHOIC_TCP_HOSTS, ECHOIC_TLS_HOSTS = (
+    Contender(
+        f"echoic {links}, two hosts",
+        partial(_open, links=links, apart=True),
+        lambda setup: setup.stages == 1 and can_have_hosts(),
+    )
+    for links in ("tcp", "tls")
+)
 ECHOIC_IN_TURN = Contender(
     "echoic, one after the other", partial(_open, links=None, in_turn=True), lambda setup: setup.synchronous
 )
 
 
 @contextmanager
-def _identified() -> Iterator[dict[str, str]]:
+def _identified(hosts: Hosts) -> Iterator[dict[str, str]]:
     """Give the variables by which processes have an identity, which is made for them."""
     from echoic.trust.authority import Authority
 
     with tempfile.TemporaryDirectory() as folder:
-        Authority.create(Path(folder) / "authority").issue("bench")
+        Authority.create(Path(folder) / "authority").issue("bench", (hosts.here, hosts.there))
         yield {"ECHOIC_HOME": folder, "ECHOIC_IDENTITY": "bench"}
 
 
@@ -119,13 +140,13 @@ def _declared(setup: Setup) -> object:
 
 
 def _open_sinks(
-    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack, *, in_turn: bool
+    hub: "Hub", setup: Setup, variables: Mapping[str, str], stack: ExitStack, *, in_turn: bool, hosts: Hosts
 ) -> "tuple[list[Source], list[Peer]]":
     number_of_channels = setup.sinks if in_turn else setup.channels
     channels = [hub.create(f"bench-{number}", _declared(setup)) for number in range(number_of_channels)]
     prefix = channels[0].id.removesuffix("0")
     arguments: list[Argument] = [{"prefix": prefix, "first": number if in_turn else 0} for number in range(setup.sinks)]
-    peers = stack.enter_context(start_peers(SINK, setup, arguments, variables))
+    peers = stack.enter_context(start_peers(SINK, setup, arguments, variables, hosts.prefix))
     for peer in peers:
         peer.address()
     return [channel.source() for channel in channels], peers

@@ -32,17 +32,23 @@ class Peer:
         setup: What is measured.
         argument: Whatever else the function wants to know.
         environment: Variables beside those of this process.
+        prefix: Words before the command, which make it run elsewhere.
     """
 
     def __init__(
-        self, target: str, setup: Setup, argument: Argument, environment: Mapping[str, str] | None = None
+        self,
+        target: str,
+        setup: Setup,
+        argument: Argument,
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self._target = target
         self._start_seconds_max = START_SECONDS_MAX + setup.channels * CHANNEL_SECONDS_MAX
         self._received = b""
         # Whatever can be imported here can be imported there.
         variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | dict(environment or {})
-        program = [sys.executable, "-m", "echoic.testing.bench", target]
+        program = [*prefix, sys.executable, "-m", "echoic.testing.bench", target]
         self._process = subprocess.Popen(
             [*program, msgspec.json.encode(setup).decode(), msgspec.json.encode(argument).decode()],
             stdin=subprocess.PIPE,
@@ -127,13 +133,17 @@ class Peer:
 
 @contextmanager
 def start_peers(
-    target: str, setup: Setup, arguments: Sequence[Argument], environment: Mapping[str, str] | None = None
+    target: str,
+    setup: Setup,
+    arguments: Sequence[Argument],
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> Iterator[list[Peer]]:
     """Start one peer for each argument, all at once, and stop them in the end."""
     peers: list[Peer] = []
     try:
         for argument in arguments:
-            peers.append(Peer(target, setup, argument, environment))  # noqa: PERF401 - those started must be stopped
+            peers.append(Peer(target, setup, argument, environment, prefix))  # noqa: PERF401 - they must be stopped
         yield peers
     finally:
         _stop(peers)

@@ -31,7 +31,8 @@ GRANTS: Final[Grants] = {"host": [f"admin {CHANNEL}"], "caller": [f"subscribe {C
 ABREAST: Final = 4
 ANSWER_ROUNDS_MAX: Final = 300  # of a tenth of a second
 DIAL_SECONDS: Final = 20.0
-NOWHERE: Final = "127.0.0.1:1"
+NOWHERE: Final = "127.0.{}.{}:1"
+"""Where a caller says it is, each at a place of its own as hubs are; nobody listens there."""
 
 
 class Caller:
@@ -44,7 +45,7 @@ class Caller:
             EchoicError, OSError: Nobody answers as a hub does.
         """
         self._session = int.from_bytes(os.urandom(7), "little") + 1
-        hello = Hello(hub=os.urandom(8).hex(), address=NOWHERE)
+        hello = Hello(hub=os.urandom(8).hex(), address=NOWHERE.format(*os.urandom(2)))
         self._connection: Final[Connection] = dial(address, identity, timeout=DIAL_SECONDS)
         greeting = Greeting(hello, lambda _: (0, 0), dialled=True, fresh=self._session)
         self._reader = FrameReader()
