@@ -20,5 +20,5 @@ def test_everything_goes_on_when_it_is_healed(request: pytest.FixtureRequest) ->
 
 def test_a_conversation_that_does_not_go_on_is_found() -> None:
     with planted("a tool and a bus that say nothing again"):
-        findings = run(40, 1, lambda done: None)
+        findings = run(13, 4, lambda done: None)  # worlds are seeds 6 and 16
     assert "the bus does not go on" in "".join(findings.problems)

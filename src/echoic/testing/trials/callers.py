@@ -1,12 +1,14 @@
 """Callers: connections to a hub that greet as hubs do, ask something, and otherwise cost their process next to nothing.
 
 A hub of its own for each would be a thread and a port each; here thousands are held by one process, which speaks when
-it is told to. They say that they cannot be dialled, and tell how much has arrived, as a hub must. Where hubs have
-certificates and rights, they have those of a role, and must be shown the channel that it has a right to.
+it is told to. Each says that it stands where its connection begins: a place of its own, as hubs have, at which nobody
+listens. They tell how much has arrived, as a hub must. Where hubs have certificates and rights, they have those of a
+role, and must be shown the channel that it has a right to.
 """
 
 import os
 import resource
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -17,7 +19,7 @@ from echoic.channels.messages import Farewell, Message, decode_message, encode_m
 from echoic.errors import EchoicError
 from echoic.hub import Hub
 from echoic.hub.hello import greet
-from echoic.links import Connection, Identity, dial
+from echoic.links import Connection, Identity, dial, format_address
 from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.workers import Conversation
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, encode_frame
@@ -31,8 +33,6 @@ GRANTS: Final[Grants] = {"host": [f"admin {CHANNEL}"], "caller": [f"subscribe {C
 ABREAST: Final = 4
 ANSWER_ROUNDS_MAX: Final = 300  # of a tenth of a second
 DIAL_SECONDS: Final = 20.0
-NOWHERE: Final = "127.0.{}.{}:1"
-"""Where a caller says it is, each at a place of its own as hubs are; nobody listens there."""
 
 
 class Caller:
@@ -45,8 +45,8 @@ class Caller:
             EchoicError, OSError: Nobody answers as a hub does.
         """
         self._session = int.from_bytes(os.urandom(7), "little") + 1
-        hello = Hello(hub=os.urandom(8).hex(), address=NOWHERE.format(*os.urandom(2)))
         self._connection: Final[Connection] = dial(address, identity, timeout=DIAL_SECONDS)
+        hello = Hello(hub=os.urandom(8).hex(), address=_beginning_of(self._connection))
         greeting = Greeting(hello, lambda _: (0, 0), dialled=True, fresh=self._session)
         self._reader = FrameReader()
         try:
@@ -90,6 +90,11 @@ class Caller:
             return None
         self._heard += 1
         return decode_message(frame.payload).message if frame.kind is FrameKind.CONTROL else None
+
+
+def _beginning_of(connection: Connection) -> str:
+    with socket.socket(fileno=os.dup(connection.fileno())) as copy:
+        return format_address(*copy.getsockname()[:2])
 
 
 def raise_descriptor_limit() -> int:
