@@ -152,11 +152,13 @@ class Sink(Tool, name="sink"):
         self.digests: list[str] = []
         self.values: list[object] = []
         self.keeps = False
+        self.taken = 0
         self.gate = threading.Event()
         self.gate.set()
 
     @do
     def use(self, value: object) -> None:
+        self.taken += 1
         self.gate.wait()
         self.digests.append(digest(value))
         if self.keeps:
@@ -188,6 +190,10 @@ class Sink(Tool, name="sink"):
     def keep(self) -> None:
         """Keep what is taken, so that it is alive."""
         self.keeps = True
+
+    def begun(self) -> int:
+        """Return how many values have come to a handler, whether it waits or not."""
+        return self.taken
 
     def shut(self) -> None:
         """Do not take anything until `open`: handlers wait."""

@@ -51,7 +51,7 @@ def test_t15_a_second_tool_in_the_same_process_needs_no_bytes(make_bus: MakeBus)
             room.connect("Sink", bus.address, key)
             room.call(key, "shut")
         source.answer("val(<reference(0)>)", source.put(1, len(content)))
-        assert eventually(lambda: all(tool.told for tool in bus.statistics().tools))
+        assert eventually(lambda: all(room.call(key, "begun") for key in "tu"))
         for key in "tu":
             room.call(key, "open")
         assert bus.wait(20), bus.warnings()
