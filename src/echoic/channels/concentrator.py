@@ -386,7 +386,7 @@ class Concentrator:
         self.neighbourhood.remove(neighbour)
         neighbour.transfers.clear()
         self.tunes.forget(hub)
-        self.effects.append(Forgotten(hub))
+        self.effects.append(Forgotten(hub, reason))
         self.manager.register_again(neighbour.stands_at)
         heir = next(iter(self.neighbourhood.at(neighbour.address)), None)
         if heir is None:

@@ -531,10 +531,13 @@ class Switchboard:
         match effect:
             case Dial(address):
                 return partial(self._diallers.add, address)
-            case Forgotten(hub):
+            case Forgotten(hub, reason):
                 self._room.wake()
                 link = self._links.pop(hub, None)
-                return link.close if link is not None else None
+                if link is None:
+                    return None
+                log.info("the link with %s is given up: %s", link.neighbour.address, reason)
+                return link.close
             case Audited():
                 return partial(self._deliveries.audited, effect)
             case Missed():

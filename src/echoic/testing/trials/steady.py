@@ -131,7 +131,8 @@ class Part:
         for rule, spans in watched["settled"].items():
             problems += check_accounts(f"the sink with {rule}", self._submitted, spans)
         if watched["missing"]["block"]:
-            problems.append(f"a sink with block was told that {watched['missing']['block']} events are missing")
+            lacks = f"a sink with block was told that {watched['missing']['block']} events are missing"
+            problems.append(f"{lacks}; its hub says: {'; '.join(watched['partings']) or 'no link was given up'}")
         return [f"{self.title}{problem}" for problem in problems + self._one_order()]
 
     def figures(self) -> dict[str, Figure]:

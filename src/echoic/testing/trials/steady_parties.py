@@ -38,6 +38,7 @@ GROUP_BEAT_SECONDS: Final = 0.05
 PING_TIMEOUT: Final = 30.0
 RETRY_SECONDS: Final = 0.1
 KEPT_ROUND_TRIPS: Final = 100_000
+KEPT_PARTINGS: Final = 20
 RULES: Final = ("block", "drop_oldest", "latest")
 KEPT_BYTES: Final = 64 * 1024  # so that what is kept for members that were away is soon as much as it will be
 MEMBERS: Final = ("a", "b", "c")
@@ -57,6 +58,25 @@ class Ping:
     """What is answered."""
 
     number: int64
+
+
+class Partings(logging.Handler):
+    """The links that a hub has given up, and why: what a sink lacks then is no fault if nobody could be reached."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.told: Final[deque[str]] = deque(maxlen=KEPT_PARTINGS)
+        self._began = time.monotonic()
+        hub = logging.getLogger("echoic.hub")
+        hub.setLevel(logging.INFO)
+        hub.addHandler(self)
+        hub.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note it, with the second."""
+        text = record.getMessage()
+        if "is given up" in text:
+            self.told.append(f"{time.monotonic() - self._began:.0f} s: {text}")
 
 
 def publish(conversation: Conversation) -> None:
@@ -94,7 +114,7 @@ def publish(conversation: Conversation) -> None:
 
 def watch(conversation: Conversation) -> None:
     """Be sinks of all rules, each of which keeps its accounts; this runs in a worker."""
-    ledgers = {rule: Ledger() for rule in RULES}
+    ledgers, partings = {rule: Ledger() for rule in RULES}, Partings()
     with Hub(**party_of_environment()) as hub:
         pings = hub.open(conversation.options["pings"], Ping)
         pings.subscribe(lambda _: None)
@@ -114,6 +134,7 @@ def watch(conversation: Conversation) -> None:
                 settled={rule: ledger.settled for rule, ledger in ledgers.items()},
                 missing={rule: ledger.missing for rule, ledger in ledgers.items()},
                 problems=[f"{rule}: {each}" for rule, ledger in ledgers.items() for each in ledger.problems],
+                partings=list(partings.told),
             )
 
 
