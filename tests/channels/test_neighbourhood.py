@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.channels import Neighbour, Session
+from echoic.channels import Message, Neighbour, Refused, Session
+from echoic.channels.messages import Browse
 from echoic.channels.neighbourhood import Neighbourhood
+from echoic.channels.requests import REQUEST_NS
 from tests.channels.company import Company
 
 SECOND = 1_000_000_000
@@ -42,7 +44,7 @@ def test_who_is_found_by_address_and_name_is_who_says_so_of_itself(taken: list[t
             standing = {one.id for one in there if one.stands_at(address)}
             assert {one.id for one in neighbourhood.at(address)} == standing
         for who in ("who-0", "who-1", "who-2", "nobody"):
-            assert neighbourhood.named(who) == sum(one.who == who for one in there)
+            assert neighbourhood.count_named(who) == sum(one.who == who for one in there)
 
 
 def test_those_at_one_place_are_told_in_the_order_in_which_they_came() -> None:
@@ -90,3 +92,19 @@ def cost_of_a_visit(guests: int) -> dict[str, int]:
 @pytest.mark.parametrize("what", ["come", "break off", "be given up"])
 def test_a_hub_among_many_costs_as_much_as_one_among_few(what: str) -> None:
     assert cost_of_a_visit(MANY)[what] <= cost_of_a_visit(FEW)[what] + 5
+
+
+def test_who_stood_still_and_first_hears_of_a_break_gives_requests_as_long_as_ever() -> None:
+    company = Company("m", "a", "b")
+    for name in ("a", "b"):
+        company.meet(name, "m")
+    asking, replies = company.hubs["m"], list[Message]()
+    asking.tick(SECOND)
+    later = 3601 * SECOND
+    asking.broken("id-a", later)
+    asking.ask("b:1", Browse(), replies.append)
+    for now_ns in range(later, later + REQUEST_NS, SECOND // 10):
+        asking.tick(now_ns)
+    assert not replies
+    asking.tick(later + REQUEST_NS + SECOND // 10)
+    assert [type(reply) for reply in replies] == [Refused]

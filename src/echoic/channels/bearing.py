@@ -27,7 +27,7 @@ def may_speak(core: "Concentrator", neighbour: "Neighbour", member: "Member", so
     if core.admission.rights is None or member.bearers.get(source) == neighbour.who:
         return True
     bearer = member.bearers.get(source)
-    if bearer is not None and core.neighbourhood.named(bearer):
+    if bearer is not None and core.neighbourhood.count_named(bearer):
         reason = f"source {source} is one of `{bearer or ANONYMOUS}`"
         decision = Decision(neighbour.who or ANONYMOUS, "publish", member.name, allowed=False, reason=reason)
         core.effects.append(Audited(decision, "Events", neighbour.address))

@@ -108,7 +108,7 @@ class Concentrator:
         self.load = 0.0  # the share of a processor that they took lately
         self.reviewed_ns = 0
         self.neighbours: Final[dict[str, Neighbour]] = {}
-        self.neighbourhood: Final = Neighbourhood()
+        self.neighbourhood: Final = Neighbourhood()  # Invariant: it holds the values of `neighbours`, and no others
         self.members: Final[dict[str, Member]] = {}
         self.passing: Final[set[str]] = set()  # those that are open for a derivation only
         self.stirred: Final[set[str]] = set()
@@ -363,10 +363,11 @@ class Concentrator:
         neighbour = self.neighbours.get(hub)
         if neighbour is not None and neighbour.connected:
             neighbour.disconnect(now_ns, self.id)
+            self.now_ns = now_ns
+            self.requests.overdue(now_ns)  # which must see every time that requests are made at
             if any(other.connected for other in self.neighbourhood.at(neighbour.address)):
                 self.gone(hub, "another hub stands at its address")
             else:
-                self.now_ns = now_ns
                 look_after(self, neighbour)
             self.sharing.tick(now_ns)  # what the hub shares is stale from here on
 

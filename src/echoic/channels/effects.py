@@ -72,7 +72,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     """A hub was given up: close its connection, if there is one."""
 
     hub: str
-    reason: str = ""
+    reason: str
 
 
 class Compile(msgspec.Struct, frozen=True):

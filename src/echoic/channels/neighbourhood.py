@@ -47,8 +47,8 @@ class Neighbourhood:
         there = self._at.get(address)
         return list(there.values()) if there is not None else []
 
-    def named(self, who: str) -> int:
-        """Return how many have a name."""
+    def count_named(self, who: str) -> int:
+        """Return how many have this name in their certificates."""
         return self._named[who]
 
     def _note(self, address: str, neighbour: Neighbour) -> None:

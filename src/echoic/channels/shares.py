@@ -66,7 +66,7 @@ def check_link(core: "Concentrator", who: str) -> None:
     count, limit = len(core.neighbours), core.policy.links_max
     if count >= limit:
         raise LimitExceededError(f"this hub has {count} links, its limit is {limit}")
-    mine, limit = core.neighbourhood.named(who) if who else 0, core.policy.peer_links_max
+    mine, limit = core.neighbourhood.count_named(who) if who else 0, core.policy.peer_links_max
     if mine >= limit:
         raise LimitExceededError(f"`{who}` has {mine} links with this hub, the limit is {limit}")
 

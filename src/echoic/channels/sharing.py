@@ -192,12 +192,11 @@ class Sharing:
                 self._tell(master)
         if not self._secondaries:
             return
-        connected = {one.address for one in self._core.neighbours.values() if one.connected}
-        connected.update(*(one.aliases for one in self._core.neighbours.values() if one.connected))
+        there = self._core.neighbourhood.at
         for secondary in list(self._secondaries.values()):
             if secondary.phase == "waiting" and now_ns >= secondary.retry_ns:
                 self._watch(secondary)
-            elif secondary.notice(connected=secondary.address in connected):
+            elif secondary.notice(connected=any(one.connected for one in there(secondary.address))):
                 self.changed[secondary.id] = secondary
 
     def _check_room(self) -> None:

@@ -1,4 +1,9 @@
-"""What a hub does for its neighbours and channels merely because time passes."""
+"""What a hub does for its neighbours and channels merely because time passes.
+
+All neighbours are looked after ten times a second. When a connection breaks, only the neighbour behind it is, at once:
+it is dialled again or given up, while the others can wait for the next look. Thousands that hang up together would
+otherwise make the hub look at thousands, thousands of times.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -75,9 +75,10 @@ if TYPE_CHECKING:
     from echoic.hub.endpoints import Endpoints
     from echoic.hub.sink import Sink
 
-__all__ = ["Switchboard"]
+__all__ = ["GIVEN_UP", "Switchboard"]
 
 log: Final = logging.getLogger("echoic.hub")
+GIVEN_UP: Final = "the link with %s is given up: %s"
 
 M = TypeVar("M")
 
@@ -534,10 +535,7 @@ class Switchboard:
             case Forgotten(hub, reason):
                 self._room.wake()
                 link = self._links.pop(hub, None)
-                if link is None:
-                    return None
-                log.info("the link with %s is given up: %s", link.neighbour.address, reason)
-                return link.close
+                return partial(_part, link, reason) if link is not None else None
             case Audited():
                 return partial(self._deliveries.audited, effect)
             case Missed():
@@ -584,3 +582,9 @@ class Switchboard:
         link.start()
         for act in [*todo, link.pump]:
             act()
+
+
+def _part(link: Link, reason: str) -> None:
+    """Close a link that was given up. No lock is held: whoever reads the log may ask this hub."""
+    log.info(GIVEN_UP, link.neighbour.address, reason)
+    link.close()

@@ -8,6 +8,7 @@ The address block is the one that is set aside for benchmarks (RFC 2544); it is 
 cable, and is gone with it.
 """
 
+import ipaddress
 import itertools
 import os
 import shutil
@@ -15,11 +16,14 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
 __all__ = ["Hosts", "can_have_hosts", "two_hosts"]
 
-NUMBERS = itertools.count(1)
-NETWORKS_MAX = 250
+NUMBERS: Final = itertools.count()
+ADDRESSES: Final = ipaddress.ip_network("198.18.0.0/15")
+NETWORK_ADDRESSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,38 +41,43 @@ class Hosts:
     prefix: tuple[str, ...]
 
 
+@cache
 def can_have_hosts() -> bool:
     """Tell whether this machine lets us have another host: that takes root, and Linux with iproute2."""
     if shutil.which("ip") is None or os.geteuid() != 0:
         return False
-    name = f"echoic-probe-{os.getpid()}"
-    made = _ran(["ip", "netns", "add", name]).returncode == 0
-    if made:
-        _run(["ip", "netns", "delete", name])
-    return made
+    try:
+        with two_hosts():
+            return True
+    except RuntimeError:
+        return False
 
 
 @contextmanager
 def two_hosts() -> Iterator[Hosts]:
-    """Lay a cable to another host, and remove both in the end."""
+    """Lay a cable to another host, and remove both in the end.
+
+    Raises:
+        RuntimeError: That cannot be done here.
+    """
     number = next(NUMBERS)
-    if number > NETWORKS_MAX:
-        raise RuntimeError(f"there are addresses for {NETWORKS_MAX} networks")
     name, cable = f"echoic-{os.getpid()}-{number}", f"e{os.getpid() % 10**7}-{number}"
-    network = f"198.18.{number}"
+    # Others may measure here at the same time; by the number of this process they are told apart.
+    place = (os.getpid() * 64 + number) % (ADDRESSES.num_addresses // NETWORK_ADDRESSES)
+    here, there = (ADDRESSES[place * NETWORK_ADDRESSES + end] for end in (1, 2))
     with ExitStack() as stack:
         _run(["ip", "netns", "add", name])
         stack.callback(_run, ["ip", "netns", "delete", name])  # and with it the cable
         for command in (
             f"ip link add {cable} type veth peer name far netns {name}",
-            f"ip addr add {network}.1/30 dev {cable}",
+            f"ip addr add {here}/30 dev {cable}",
             f"ip link set {cable} up",
-            f"ip -netns {name} addr add {network}.2/30 dev far",
+            f"ip -netns {name} addr add {there}/30 dev far",
             f"ip -netns {name} link set far up",
             f"ip -netns {name} link set lo up",
         ):
             _run(command.split())
-        yield Hosts(f"{network}.1", f"{network}.2", ("ip", "netns", "exec", name))
+        yield Hosts(str(here), str(there), ("ip", "netns", "exec", name))
 
 
 def _run(command: Sequence[str]) -> None:
@@ -77,10 +86,6 @@ def _run(command: Sequence[str]) -> None:
     Raises:
         RuntimeError: It failed.
     """
-    done = _ran(command)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip()}")
-
-
-def _ran(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -93,6 +93,7 @@ class Caller:
 
 
 def _beginning_of(connection: Connection) -> str:
+    """Return where a connection over TCP begins."""
     with socket.socket(fileno=os.dup(connection.fileno())) as copy:
         return format_address(*copy.getsockname()[:2])
 

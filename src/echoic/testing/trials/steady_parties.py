@@ -16,6 +16,7 @@ from echoic.errors import DeniedError, EchoicError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
 from echoic.hub.recording import Recording
+from echoic.hub.switchboard import GIVEN_UP
 from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.accounts import Ledger
 from echoic.testing.trials.workers import Conversation
@@ -61,7 +62,7 @@ class Ping:
 
 
 class Partings(logging.Handler):
-    """The links that a hub has given up, and why: what a sink lacks then is no fault if nobody could be reached."""
+    """What a hub warns of, and the links that it has given up: that may be why a sink lacks something."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -70,13 +71,14 @@ class Partings(logging.Handler):
         hub = logging.getLogger("echoic.hub")
         hub.setLevel(logging.INFO)
         hub.addHandler(self)
-        hub.propagate = False
+        aloud = logging.StreamHandler()  # as there would be one if nobody handled anything
+        aloud.setLevel(logging.WARNING)
+        hub.addHandler(aloud)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note it, with the second."""
-        text = record.getMessage()
-        if "is given up" in text:
-            self.told.append(f"{time.monotonic() - self._began:.0f} s: {text}")
+        if record.levelno >= logging.WARNING or record.msg == GIVEN_UP:
+            self.told.append(f"{time.monotonic() - self._began:.0f} s: {record.getMessage()}")
 
 
 def publish(conversation: Conversation) -> None:
