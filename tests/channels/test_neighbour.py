@@ -103,6 +103,14 @@ def test_whoever_waits_for_a_hub_is_called_once() -> None:
     assert not len(search)
 
 
+def test_who_is_to_be_called_last_is_though_he_came_first() -> None:
+    search, told = Search(), list[str]()
+    for name, last in (("tune", True), ("join", False), ("steer", True), ("leave", False)):
+        search.add("you:1", lambda _, __, name=name: told.append(name), 0, last=last)
+    search.found("you:1", a_neighbour())
+    assert told == ["join", "leave", "tune", "steer"]
+
+
 def test_a_search_that_fails_quickly_is_made_once_more_unless_it_was_refused() -> None:
     search, told = Search(), list[str]()
     search.add("you:1", lambda _, reason: told.append(reason), 0)

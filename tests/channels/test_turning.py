@@ -1,7 +1,9 @@
 """A source's hub makes the turn: between two batches of all its sources, with the numbers at that moment."""
 
-from echoic.channels import Drain, Joined, Member, Refused
+from echoic.channels import Drain, Joined, Member, Refused, SinkHub, ignore
+from echoic.channels.messages import Attach, Done, Turned
 from echoic.channels.quiet import ancestry
+from tests.channels.company import Company
 from tests.channels.modulators import Holding, Scene
 
 HUB, COMING = "h", "successor"
@@ -106,6 +108,26 @@ def test_a_source_that_refuses_goes_on_as_before() -> None:
     assert taken(scene.member, numbers(scene, scene.member)[1], 3) == [True] * 3
 
 
+def test_a_turn_back_where_none_was_made_leaves_to_each_channel_what_was_under_way() -> None:
+    scene = Scene(Holding())
+    other = scene.derive(b"2")
+    scene.listen(other, "another sink")
+    scene.compile(Holding())
+    other.turns.expect(COMING)
+    assert scene.submit(0, 1) == [0, 1, 0, 1]
+    here, there = (numbers(scene, member)[1] for member in (scene.member, other))
+    before = taken(scene.member, here, 2), taken(other, there, 2, COMING)
+    assert before == ([True, True], [False, False])
+    answer = scene.replies.append
+    scene.core.join(scene.member, "sink", answer, instead=other.name, handle=COMING, successor="sink")
+    scene.drain()
+    assert isinstance(scene.replies[-1], Joined)
+    assert (taken(scene.member, here, 2), taken(other, there, 2, COMING)) == before, "it may be handed over only then"
+    assert scene.submit(2) == [2, 2]
+    assert taken(scene.member, here, 3) == [True] * 3
+    assert taken(other, there, 3, COMING) == [False] * 3
+
+
 def test_a_source_that_never_heard_of_the_former_channel_turns_too() -> None:
     scene = Scene(Holding())
     unknown = scene.derive(b"never heard")
@@ -137,3 +159,41 @@ def test_a_channel_and_those_that_it_is_derived_from_are_its_ancestry() -> None:
     scene = Scene(Holding())
     assert ancestry(scene.member) == [scene.member, scene.parent]
     assert ancestry(scene.parent) == [scene.parent]
+
+
+def test_a_wish_of_before_a_turn_that_comes_after_it_does_not_take_it_back() -> None:
+    company = Company("manager", "source", "sink")
+    for name in ("former", "other"):
+        company.create("manager", name)
+        company.publish("source", "manager", name)
+    former, _ = company.subscribe("sink", "manager", "former")
+    other, _ = company.subscribe("sink", "manager", "other")
+
+    def wish(name: str, subscription: int) -> SinkHub:
+        return SinkHub("sink:1", "block", (name,), hub="id-sink", subscription=subscription, turns={name: True})
+
+    turn = Attach(other.id, wish("t", 7), instead=former.id, handle="s", successor="t")
+    assert isinstance(company.ask("manager", "source", turn), Turned)
+    assert not former.turns.taking("s", "id-source")
+    assert isinstance(company.ask("manager", "source", Attach(former.id, wish("s", 8))), Done)
+    assert not former.turns.taking("s", "id-source")
+    assert other.turns.taking("t", "id-source")
+
+
+def test_what_was_told_when_a_hub_had_no_source_does_not_count_for_its_next_one() -> None:
+    company = Company("manager", "source", "sink")
+    company.create("manager", "ticks")
+    company.subscribe("sink", "manager", "ticks")
+    member, _ = company.publish("source", "manager", "ticks")
+    core = company.hubs["source"]
+    core.leave(member, "source")
+    company.settle()
+    late = Attach(member.id, SinkHub("sink:1", "block", ("s",), hub="id-sink", subscription=1, turns={"s": True}))
+    assert isinstance(company.ask("manager", "source", late), Done)
+    heard = company.hubs["sink"].members[member.id]
+    assert heard.turns.taking("s", "id-source")
+    heard.sink = SinkHub("sink:1", "block", ("s",), turns={"s": False})  # it has left meanwhile
+    company.hubs["sink"].join(heard, "sink", ignore)
+    company.settle()
+    company.publish("source", "manager", "ticks", source=2)
+    assert not heard.turns.taking("s", "id-source")

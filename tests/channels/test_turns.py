@@ -41,6 +41,23 @@ def test_a_hub_that_says_the_same_again_changes_nothing() -> None:
     assert [turns.takes("sink", LEFT, 1, first) for first in (4, 5, 9)] == [False, True, True]
 
 
+def test_a_hub_that_turns_away_a_sink_that_never_came_has_never_had_it() -> None:
+    turns = Turns()
+    turns.expect("sink")
+    turns.note("sink", LEFT, {1: 5}, taken=False)
+    assert [turns.takes("sink", LEFT, 1, first) for first in (4, 5)] == [False, False]
+    turns.note("sink", LEFT, {1: 8}, taken=True)
+    assert [turns.takes("sink", LEFT, 1, first) for first in (4, 7, 8)] == [False, False, True]
+
+
+def test_a_hub_that_takes_back_a_sink_that_it_never_turned_away_has_had_it_all_the_time() -> None:
+    turns = Turns()
+    turns.note("sink", LEFT, {1: 5}, taken=True)
+    assert [turns.takes("sink", LEFT, 1, first) for first in (4, 5)] == [True, True]
+    turns.note("sink", LEFT, {1: 8}, taken=False)
+    assert [turns.takes("sink", LEFT, 1, first) for first in (4, 7, 8)] == [True, True, False]
+
+
 @given(st.lists(st.integers(0, 20), max_size=10).map(sorted), st.integers(0, 25))
 def test_there_and_back_is_told_apart_by_the_numbers(positions: list[int], first: int) -> None:
     turns = Turns()

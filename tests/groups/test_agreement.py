@@ -20,7 +20,7 @@ from echoic.groups.agreement.messages import (
 )
 from echoic.groups.engine import Delivered, Ended, EngineEvent, Restored, StateWanted, Suspended, Viewed
 from echoic.testing.planted_agreement import BUGS
-from echoic.testing.simulated_agreement import run_agreement
+from echoic.testing.simulated_agreement import EpochBook, run_agreement
 
 NAMES = ("a", "b", "c")
 SECOND_NS = 1_000_000_000
@@ -263,6 +263,21 @@ def test_a_cold_start_goes_on_from_the_application_that_has_most() -> None:
     assert a.views == b.views == c.views == [(1, "abc")]
 
 
+def test_a_cold_start_is_above_every_epoch_that_a_living_member_has_accepted() -> None:
+    a, b, c = started()
+    for _ in range(5):
+        ring(a, b, c)
+        settle(a, b, c)
+    before = a.agreement.statistics().epoch
+    b, c = Process("b", 2), Process("c", 2)  # a majority is lost: what b and c have promised is forgotten
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.views[-1] == b.views[-1] == c.views[-1]
+    epochs = {process.agreement.statistics().epoch for process in (a, b, c)}
+    assert len(epochs) == 1
+    assert min(epochs) > before
+
+
 def test_a_member_that_says_nothing_is_reported_after_a_second() -> None:
     a, b, c = started()
     ring(a, b, c)
@@ -327,6 +342,32 @@ def test_who_was_told_nothing_of_views_without_it_can_give_its_state_all_the_sam
     run_agreement(91578)
 
 
+def test_epochs_that_only_ended_processes_knew_may_come_again_after_a_cold_start() -> None:
+    """All were killed, and forgot their epochs; those who started cold came to the same number, with other members."""
+    run_agreement(39936)
+
+
+def test_an_epoch_is_forgotten_only_if_no_living_process_has_accepted_it() -> None:
+    book = EpochBook()
+    book.note(24, ["a", "b", "c"])
+    book.note(36, ["a", "b"])
+    book.forget_above(24)
+    book.note(36, ["b", "c"])
+    book.note(36, ["a", "b", "c"])
+    with pytest.raises(AssertionError, match="epoch 24 has members"):
+        book.note(24, ["a", "d"])
+
+
+def test_an_epoch_has_no_two_sides_that_each_admitted_another_member() -> None:
+    book = EpochBook()
+    book.note(7, ["a", "b", "c"])
+    book.note(7, ["a", "b", "c", "d"])
+    book.note(7, ["a", "b", "c"])
+    for members in (["a", "b", "c", "e"], ["a", "b", "d"]):
+        with pytest.raises(AssertionError, match="epoch 7 has members"):
+            book.note(7, members)
+
+
 def run_seeds(bug: str, seeds: range) -> None:
     for seed in seeds:
         run_agreement(seed, BUGS[bug])
@@ -347,3 +388,10 @@ def test_packs_that_come_twice_or_never_are_found(bug: str) -> None:
 def test_limbo_that_is_dropped_early_is_found() -> None:
     with pytest.raises(AssertionError, match="elsewhere"):
         run_seeds("limbo-dropped-early", range(100, 120))
+
+
+@pytest.mark.parametrize("seed", [155, 934])
+def test_epochs_that_come_again_while_a_process_lives_that_knew_them_are_found(seed: int) -> None:
+    """In memory, and with applications that keep their data, where a majority may be lost."""
+    with pytest.raises(AssertionError, match=r"epoch \d+ has members"):
+        run_agreement(seed, BUGS["epochs-come-again"])

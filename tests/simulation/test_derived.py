@@ -3,6 +3,8 @@
 `python -m echoic.testing.simulation --derived --seed N --mode liveness` repeats a seed that failed.
 """
 
+from collections.abc import Callable
+
 import pytest
 
 from echoic.channels import CREDIT_BYTES, Derivation, Placement, Policy, Slow
@@ -30,6 +32,11 @@ def test_what_is_derived_is_right_complete_and_arrives_whatever_fails(start: int
 
 def test_a_channel_that_nobody_hears_counts_while_others_of_its_group_are_derived() -> None:
     assert run_simulation(6461, "liveness", derived=True).derived_delivered
+
+
+@pytest.mark.parametrize("seed", [40328])
+def test_seeds_that_have_failed_once_hold(seed: int) -> None:
+    assert run_simulation(seed, derived=True).derived_delivered > 0
 
 
 def test_a_seed_gives_the_same_run_again() -> None:
@@ -103,6 +110,35 @@ class Scene:
         lines = [line for (_, one), line in self.deriving.book.ledger.lines.items() if one == self.sink.number]
         return sum(line.missing for line in lines), sum(line.gaps for line in lines)
 
+    def derive_further(self, hub: SimulatedHub) -> Subscription:
+        """Derive from the derived channel, where everything passes, and let a hub listen to that."""
+        self.deriving.derive(self.target, self.channel.id, Formula(3, 1, 0), "source")
+        self.system.run(SECOND)
+        self.deriving.subscribe(hub, list(self.deriving.channels.values())[-1])
+        self.system.run(SECOND)
+        return self.system.subscriptions[-1]
+
+    def give_up(self, hub: SimulatedHub) -> None:
+        """Let the source's hub give another up, which cannot be reached for a while."""
+        self.part(self.origin, hub, 10)
+        self.origin.do(lambda core: core.gone(hub.id, "it began afresh"))
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Let time pass in small steps until something is so."""
+        for _ in range(20_000):
+            if condition():
+                return
+            self.system.run(MILLISECOND // 4)
+        raise AssertionError("it has not come true within five seconds")
+
+    def replace_manager(self) -> SimulatedHub:
+        """Let another process begin where the manager was, whose program derives as before."""
+        self.system.run(MILLISECOND)
+        self.system.crash(self.manager)
+        heir = self.system.restart(self.manager.address)
+        heir.core.manager.directory.adopt(self.channel.lineage)
+        return heir
+
     def part(self, one: SimulatedHub, other: SimulatedHub, seconds: int) -> None:
         self.system.network.part(one.address, other.address, seconds * SECOND)
         self.system.network.part(other.address, one.address, seconds * SECOND)
@@ -132,6 +168,64 @@ def test_the_only_sink_is_told_that_it_has_missed_something_though_nothing_was_d
     scene.submit(4)
     scene.settle(2)
     assert scene.deriving.book.passed == 4
+
+
+def test_a_sink_that_was_given_up_before_a_source_said_anything_is_told_of_its_first_event() -> None:
+    scene = Scene()
+    scene.give_up(scene.target)
+    scene.submit(4)
+    scene.settle()
+    assert scene.missing() == (4, 1)
+
+
+def test_a_sink_that_was_given_up_before_a_source_began_is_told_of_its_first_event() -> None:
+    scene = Scene()
+    scene.submit(2)
+    scene.give_up(scene.target)
+    late = scene.system.publish(scene.origin, scene.id, SECOND)
+    scene.submit(4, source=late)
+    scene.settle()
+    assert scene.missing() == (4, 1)
+
+
+def test_a_sink_of_what_is_derived_further_is_told_what_it_has_missed_since_it_was_given_up() -> None:
+    scene = Scene()
+    scene.system.unsubscribe(scene.sink)
+    other = scene.system.add_hub()
+    scene.sink = scene.derive_further(other)
+    scene.give_up(other)
+    scene.submit(4)
+    scene.settle()
+    assert scene.missing() == (4, 1)
+
+
+def test_a_sink_of_what_is_derived_further_is_told_what_it_has_missed_since_others_left_what_lies_between() -> None:
+    scene = Scene()
+    between, other = scene.sink, scene.system.add_hub()
+    scene.sink = scene.derive_further(other)
+    scene.give_up(other)
+    scene.system.run(20 * MILLISECOND)
+    scene.system.unsubscribe(between)
+    scene.system.run(30 * MILLISECOND)
+    assert not scene.derivation.active
+    scene.submit(4)
+    scene.settle()
+    assert scene.missing() == (4, 1)
+
+
+def test_a_sink_that_was_given_up_while_nothing_was_derived_for_faults_is_told_what_it_has_missed() -> None:
+    scene = Scene()
+    scene.deriving.tune(scene.target, scene.channel, Formula(1, 0, 0, 1))
+    scene.system.run(SECOND)
+    scene.submit(250)
+    assert scene.derivation.suspended
+    scene.give_up(scene.target)
+    scene.deriving.tune(scene.manager, scene.channel, Formula(1, 2, 0, 2))
+    scene.system.run(SECOND)
+    assert not scene.derivation.suspended
+    scene.submit(4)
+    scene.settle()
+    assert scene.missing() == (4, 1)
 
 
 def test_a_sink_that_was_away_while_a_derivation_moved_back_does_not_derive_again() -> None:
@@ -209,6 +303,36 @@ def test_a_change_that_a_manager_makes_is_later_than_what_it_had_forgotten() -> 
     assert last.confirmed_ns > 0
     assert Formula.of(scene.derivation.step.values) == last.formula
     scene.settle(2)
+
+
+@pytest.mark.parametrize("pause_ms", [5, 20, 90, 110])
+def test_a_change_that_waits_for_the_next_manager_is_in_force_in_the_hub_that_asked_for_it(pause_ms: int) -> None:
+    scene = Scene()
+    scene.system.farewell(scene.manager)
+    scene.system.run(pause_ms * MILLISECOND)
+    tuning = scene.deriving.tune(scene.origin, scene.channel, Formula(1, 2, 1, 1))
+    scene.replace_manager()
+    scene.run_until(lambda: tuning.confirmed_ns > 0)
+    assert Formula.of(scene.derivation.step.values) == tuning.formula
+    scene.settle(5)
+
+
+def test_a_manager_begun_anew_confirms_a_change_for_those_who_have_joined_it_and_tells_others_when_they_do() -> None:
+    scene = Scene()
+    scene.system.farewell(scene.manager)
+    scene.system.run(20 * MILLISECOND)
+    tuning = scene.deriving.tune(scene.target, scene.channel, Formula(1, 2, 1, 1))
+    book, name = scene.replace_manager().core.manager.directory, scene.channel.id.name
+    scene.run_until(lambda: book.lineage(name)[-1].version > 0)
+    assert scene.origin.address not in book.origins(name)
+    scene.system.freeze(scene.target, 2 * SECOND)
+    scene.run_until(lambda: scene.origin.address in book.origins(name))
+    scene.system.network.part(scene.manager.address, scene.origin.address, 5 * SECOND)
+    scene.system.run(4 * SECOND)
+    assert tuning.confirmed_ns > 0
+    assert Formula.of(scene.derivation.step.values) == EVEN
+    scene.settle()
+    assert Formula.of(scene.derivation.step.values) == tuning.formula
 
 
 def test_what_is_derived_from_a_derived_channel_goes_with_it() -> None:

@@ -136,6 +136,25 @@ def test_who_comes_to_a_modulator_that_nobody_heard_for_a_while_is_sent_nothing_
     scene.settle()
 
 
+def test_a_modulator_that_somebody_leaves_is_there_for_who_is_on_his_way_to_it() -> None:
+    scene = TurningScene()
+    scene.traffic(HOLDING)
+    other, (origin,) = scene.system.add_hub(), scene.origins
+    scene.part(origin, other, 2)
+    coming = scene.system.subscribe(other, HOLDING)
+    scene.system.run(SECOND)
+    scene.system.reset(scene.handles[0], NONE)
+    scene.system.run(4 * SECOND)
+    scene.settle()
+    assert coming.living
+    assert coming.next, "it hears the source"
+
+
+@pytest.mark.parametrize("seed", [10680, 34880, 40331, 56731, 900245, 900229])
+def test_seeds_that_have_failed_once_hold(seed: int) -> None:
+    assert run_turning(seed).delivered > 0
+
+
 def test_what_turned_before_another_source_refused_turns_back_and_nothing_is_lost() -> None:
     scene = TurningScene(origins=2, policy=Policy(derive=False))
     handle = scene.traffic(pause_ns=SECOND).settle()

@@ -125,3 +125,12 @@ def test_parameters_that_change_while_what_leads_to_them_is_compiled_are_in_forc
     assert tuning.confirmed_ns > 0
     key = str(ChannelId(manager.address, last.lineage[-1].group))
     assert Formula.of(origin.core.derivations[key].step.values) == tuning.formula
+
+
+def test_what_a_source_s_own_hub_has_changed_is_in_force_there_though_the_manager_begins_anew_meanwhile() -> None:
+    """Found by this world: the change overtook the word that there are sources, so the manager confirmed it at once."""
+    assert run_world(68132).faults["tune"] > 0
+
+
+def test_seeds_that_have_failed_once_hold() -> None:
+    assert run_world(94632).delivered > 0  # a sink was not told of the first event of a source that had been silent

@@ -103,3 +103,16 @@ def test_a_wish_for_processes_that_is_no_number_is_refused(monkeypatch: pytest.M
     monkeypatch.setenv("ECHOIC_SOAK_WORKERS", "many")
     with pytest.raises(LocalError, match="got `many`"):
         run_seeds({"one": (hold, 1)}, 10, 1, lambda done: None)
+
+
+def test_a_process_that_has_done_enough_ends_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(seed_runners, "SEEDS_MAX", 10)
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the command line has it
+    try:
+        verdicts = list(run_portions({"one": hold}, [Portion("one", tuple(range(at, at + 10))) for at in (0, 10)], 1))
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert [problem for _, problem in verdicts] == [""] * 20
+    assert capfd.readouterr() == ("", "")

@@ -18,6 +18,7 @@ from echoic.channels.keeping import (
 from echoic.channels.member import Member
 from echoic.channels.messages import Cut, Detach, Done, SinkHub, Turn
 from echoic.channels.requests import Answer
+from echoic.errors import EchoicError
 
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
@@ -79,8 +80,7 @@ def _bind(core: "Concentrator", member: Member, neighbour: "Neighbour", sink: Si
         core.send(hub, resumed(member, sink, bind))
         for placed in member.origin.placements(member) if member.origin is not None else ():
             core.send(hub, placed)
-        departed = dict.fromkeys(member.departed.pop(sink.address, frozenset()), False)
-        turns = [*_turns_of(core, sink), *departed.items()]
+        turns = [*_turned(core, member, sink), *dict.fromkeys(member.departed.pop(sink.address, ()), False).items()]
     for handle, taken in turns:
         recorder = sink.journal and handle == recorder_name(sink.journal)
         positions = starts_of(member, sink.journal) if recorder else dict(member.sources)
@@ -91,10 +91,20 @@ def _bind(core: "Concentrator", member: Member, neighbour: "Neighbour", sink: Si
 
 def _untold(core: "Concentrator", member: Member, sink: SinkHub) -> list[tuple[str, bool]]:
     """Return what has yet to be told of a hub's sinks; not of those that were turned here, perhaps since this is so."""
-    told = member.told[sink.address] = {handle for handle in member.told.get(sink.address, ()) if handle in sink.sinks}
+    known = member.told.get(sink.address, {})
+    told = member.told[sink.address] = {handle: turned for handle, turned in known.items() if handle in sink.sinks}
     found = [(handle, taken) for handle, taken in _turns_of(core, sink) if handle not in told]
-    told.update(handle for handle, _ in found)
+    told.update(dict.fromkeys(handle for handle, _ in found))
     return found
+
+
+def _turned(core: "Concentrator", member: Member, sink: SinkHub) -> list[tuple[str, bool]]:
+    """Return which sinks of a hub take part: by what was done here, and else as the wish says.
+
+    The wish may be of before a turn, though it comes after it.
+    """
+    done = {handle: taken for handle, taken in member.told.get(sink.address, {}).items() if taken is not None}
+    return [(handle, done.get(handle, taken)) for handle, taken in _turns_of(core, sink)]
 
 
 def _superseded(member: Member, hub: str, sink: SinkHub) -> bool:
@@ -112,6 +122,7 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
     """Send a channel's events to a hub, as the manager wants it, if the hub has a right to them."""
 
     def settled(complete: bool) -> None:
+        member.expecting -= 1
         if not complete:
             member.lose("source")  # try again, while the manager says that it is there
         answer(Done())
@@ -119,14 +130,20 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
     def linked(neighbour: "Neighbour | None", _: str) -> None:
         if neighbour is not None and not may_get(core, neighbour, member, sink.journal):
             core.denied.add(member)
+            member.expecting -= 1
             answer(denied(core, neighbour, member))
         else:
             attach_all(core, member, [sink], settled)
 
-    if core.admission.rights is None or sink.address == core.address:
-        attach_all(core, member, [sink], settled)
-    else:
-        core.when_linked(sink.address, linked, sink.hub)
+    member.expecting += 1
+    try:
+        if core.admission.rights is None or sink.address == core.address:
+            attach_all(core, member, [sink], settled)
+        else:
+            core.when_linked(sink.address, linked, sink.hub)
+    except EchoicError:  # so nobody will come
+        member.expecting -= 1
+        raise
 
 
 def detach(core: "Concentrator", member: Member, order: Detach) -> None:

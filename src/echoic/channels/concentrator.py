@@ -66,7 +66,7 @@ from echoic.channels.shares import TuneRates, check_link, crowd
 from echoic.channels.sharing import Sharing
 from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
 from echoic.channels.turning import when_turned
-from echoic.channels.upkeep import look_after, make_up
+from echoic.channels.upkeep import concerns_all, look_after, make_known, make_up
 from echoic.errors import ChannelNotFoundError, MalformedFrameError
 from echoic.formats import Format
 from echoic.wire import Batch, Buffer, Frame, FrameKind, decode_formats, encode_formats, encode_frame
@@ -165,12 +165,15 @@ class Concentrator:
         if role == "sink" and role not in member.roles:
             member.subscription = next(self._subscriptions)
             member.positions.clear()  # events of an earlier one may have come since that was left
+        elif role not in member.roles:
+            member.told.clear()  # an order may have come since the last source ended, and sinks have turned elsewhere
         member.roles |= {role}
         hub = (member.sink if role == "sink" else None) or SinkHub(self.address)
         hub = msgspec.structs.replace(hub, hub=self.id, subscription=member.subscription)
         losses = member.losses
 
         def settled(complete: bool) -> None:
+            member.expecting -= 1
             if role == "sink":
                 member.withheld = False
                 arrange(member)
@@ -189,6 +192,7 @@ class Concentrator:
                 go_on = partial(heard, lambda told: attach(lambda met: settled(told and met)))
                 when_turned(self, former, handle, reply.turned, go_on)
             else:
+                member.expecting -= 1
                 answer(reply)
 
         def replied(reply: Message) -> None:
@@ -196,6 +200,7 @@ class Concentrator:
             joined(reply)
 
         member.asking[role] = member.asking.get(role, 0) + 1
+        member.expecting += 1
         arrange(member)
         wish = Join(member.name, role, hub, lineage_of(member), instead, handle, successor)
         self.ask(member.manager, wish, replied)
@@ -294,18 +299,19 @@ class Concentrator:
 
     def ask(self, address: str, message: Message, answer: Answer) -> None:
         """Send a request to the hub at an address; `answer` gets the reply, or Refused."""
-        if address == self.address:
-            carry_out(self, message, answer)
-            return
 
         def linked(neighbour: Neighbour | None, reason: str) -> None:
             if neighbour is None:
                 answer(Refused("UnreachableError", reason))
                 return
+            make_known(self, address, message)
             number = self.requests.add(neighbour.id, self.now_ns, answer)
             self.post(neighbour.id, FrameKind.CONTROL, encode_message(number, message))
 
-        self.when_linked(address, linked)
+        if address == self.address:
+            carry_out(self, message, answer)
+        else:
+            self.when_linked(address, linked, last=concerns_all(message))
 
     def farewell(self) -> None:
         """Tell every neighbour that this hub ends."""
@@ -399,8 +405,7 @@ class Concentrator:
                 binding.member.lose("sink")
         for member in self.members.values():
             member.turns.gone(hub)
-            target = member.fanout.detach(hub)
-            if target is not None:
+            if (target := member.fanout.detach(hub)) is not None:
                 member.owe(target.sink, target.since)
                 arrange(member)
             if member.owes(hub):  # perhaps since it was cut off, which it may never have heard
@@ -552,12 +557,12 @@ class Concentrator:
             raise ChannelNotFoundError(f"channel `{id}` is not open here")
         return member
 
-    def when_linked(self, address: str, then: Then, hub: str = "") -> None:
+    def when_linked(self, address: str, then: Then, hub: str = "", *, last: bool = False) -> None:
         """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
         found = [one for one in self.neighbourhood.at(address) if not one.leaving and hub in ("", one.id)]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
-        elif self.search.add(address, then, self.now_ns):
+        elif self.search.add(address, then, self.now_ns, last=last):
             self.effects.append(Dial(address))
 
     def linked(self, neighbour: Neighbour, address: str) -> None:

@@ -121,7 +121,8 @@ class Derivation:
         self._here = step.recipe.placement != "sink"
         self._fault = ""
         self._probes = 0
-        self._expected = False
+        self._expected = False  # nothing is derived, and somebody wants to know what he misses
+        self._counting = False  # somebody wanted to, of this or of what is derived from it: so it is whenever it rests
         self._gates: dict[int, Gate] = {}
         self._recent_faults = 0.0
         self._reviewed = (0, 0, 0, 0.0)
@@ -130,6 +131,11 @@ class Derivation:
     def active(self) -> bool:
         """Whether anybody listens."""
         return any(wanted(outlet) for outlet in self.outlets.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody listens, nor may soon: it can be removed, and whoever comes later begins anew."""
+        return self.ready and not self.active and not any(outlet.awaited for outlet in self.outlets.values())
 
     @property
     def movable(self) -> bool:
@@ -196,19 +202,19 @@ class Derivation:
         )
         if parent.origin is not None:
             parent.origin.arrange()
+        if self.ready and not active and (self._counting or any(outlet.owing for outlet in self.outlets.values())):
+            self.expect()  # last: what is derived, here or of what it takes its events from, needs no copies
 
     def rest(self, parent: "Member") -> None:
         """Note where the sources are, since nobody listens for the moment but somebody may come back."""
-        if self in parent.derivations:
+        if self in parent.derivations or self._paused:
             for source, instance in list(self.instances.items()):
                 instance.idle_since = parent.sources.get(source, 0)
-        if self.ready and any(outlet.owing for outlet in self.outlets.values()):
-            self.expect()
 
     def expect(self) -> None:
         """Have a copy for each source, since somebody wants to know what he misses of it while nothing is derived."""
-        parent = self.parent
-        if parent is None or self in parent.derivations:
+        parent, self._counting = self.parent, True
+        if parent is None or self in parent.derivations or self._paused:
             return
         if parent.origin is not None:
             parent.origin.expect()
@@ -289,9 +295,8 @@ class Derivation:
             self._note_spared(instance, batch.record_bytes, made, outlets)
         for port, outlet in outlets:
             events, notice = made.get(port), self._notice(outlet, instance)
-            if raw and (
-                outlet.fanout.targets or outlet.keepings or outlet.owing
-            ):  # who is owed must know how many there were
+            heard = outlet.fanout.targets or outlet.keepings or outlet.owing  # who is owed must know how many
+            if raw and heard:
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
                 for some in split(events) if events.record_bytes > BATCH_BYTES_MAX else (events,):

@@ -190,7 +190,7 @@ def _make_room(core: "Concentrator", parent: Member) -> None:
     if len(core.derivations) < core.policy.derivations_max:
         return
     for key, derivation in core.derivations.items():
-        if derivation.ready and not derivation.active:
+        if derivation.idle:
             remove(core, key)
             return
     limit = core.policy.derivations_max
@@ -463,7 +463,7 @@ def _is_over(core: "Concentrator", modulation: Modulation) -> bool:
     """Whether nobody listens to a modulator any more, nor is on his way or will come back for what he has missed."""
     awaited = {order.channel for order in core.turning.values()}
     outlets = modulation.outlets.values()
-    return modulation.rested and not modulation.active and not any(one.owing or one.id in awaited for one in outlets)
+    return modulation.rested and modulation.idle and not any(one.owing or one.id in awaited for one in outlets)
 
 
 def _relieve(core: "Concentrator", derivation: Derivation, load: float) -> None:

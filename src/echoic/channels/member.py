@@ -97,6 +97,7 @@ class Member:
         "derived_here",
         "events_in",
         "events_out",
+        "expecting",
         "fanout",
         "format",
         "helms",
@@ -133,7 +134,7 @@ class Member:
         self.positions: dict[int, int] = {}
         self.bearers: dict[int, str] = {}
         """Of sources in other hubs the names of those who have brought them, in a hub with rights (`may_speak`)."""
-        self.subscription = self.losses = 0
+        self.subscription = self.losses = self.expecting = 0  # expecting: how many are on their way (`awaited`)
         self.roles: frozenset[Role] = frozenset()  # frozen, since a set of its own would double what a channel takes
         self.joined: frozenset[Role] = frozenset()
         self._began: dict[int, int] = {}
@@ -155,8 +156,9 @@ class Member:
         self.turns: Final = Turns()
         self.asking: Final[dict[Role, int]] = {}
         """How many wishes to take part the manager has yet to answer."""
-        self.told: Final[dict[str, set[str]]] = {}
-        """By address, sinks that were turned by the sources here since they take part, or of which it was told."""
+        self.told: Final[dict[str, dict[str, bool | None]]] = {}
+        """By address, sinks of which it was told since they take part; and whether sources here have turned them to
+        this channel, or away from it, or (None) neither."""
         self.departed: Final[dict[str, frozenset[str]]] = {}
         """By address, sinks that have left before their hub could be sent to: it must be told when it is."""
         self.events_out = self.bytes_out = self.events_in = self.bytes_in = self.missed = 0
@@ -251,6 +253,11 @@ class Member:
         while len(self._owed) >= OWED_MAX:
             del self._owed[next(iter(self._owed))]
         self._owed.setdefault(key, dict(self.sources) if since is None else since)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody may listen soon: the manager has yet to say who does, or his hub is being connected to."""
+        return self.expecting > 0
 
     @property
     def owing(self) -> bool:

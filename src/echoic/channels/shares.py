@@ -98,7 +98,7 @@ def check_entry(core: "Concentrator", owner: str) -> None:
 def resting(core: "Concentrator", owner: str) -> list[str]:
     """Return the derivations of somebody in the sources here that nobody listens to, the oldest first."""
     found = [(key, one) for key, one in core.derivations.items() if owner and one.step.owner == owner]
-    return [key for key, one in found if one.ready and not one.active]
+    return [key for key, one in found if one.idle]
 
 
 def crowded_by(core: "Concentrator", owner: str) -> bool:

@@ -46,7 +46,7 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
     core.turning.update(dict.fromkeys(names, order))
     former = core.members.get(order.instead)
     if former is not None:  # even if it is refused: what others have done does not count here
-        former.told.setdefault(order.sink.address, set()).add(order.handle)
+        former.told.setdefault(order.sink.address, {}).setdefault(order.handle)
     release = _held(core, order)
 
     def done() -> None:
@@ -145,7 +145,7 @@ def when_turned(
 def _tell(core: "Concentrator", member: Member, sink: SinkHub, handle: str, *, taken: bool) -> bool:
     """Tell a hub that from here on a sink has no part in a channel, or has again; False if it is not sent to."""
     positions = dict(member.sources)
-    member.told.setdefault(sink.address, set()).add(handle)
+    member.told.setdefault(sink.address, {})[handle] = taken
     if sink.address == core.address:
         member.turns.note(handle, core.id, positions, taken=taken)
         return False

@@ -30,12 +30,18 @@ class Turns:
         return self.any
 
     def note(self, handle: str, hub: str, positions: dict[int, int], *, taken: bool) -> None:
-        """Note that a sink takes the events of a hub's sources from certain ones on, or no more."""
+        """Note that a sink takes the events of a hub's sources from certain ones on, or no more.
+
+        A hub that takes back a turn that it never made tells what was so from the beginning: events of before, which
+        may be handed over only after this, are whose they were.
+        """
         if handle not in self._turns and len(self._turns) >= HANDLES_MAX:
             return  # nobody has so many sinks: a peer makes names up
         by_hub = self._turns.setdefault(handle, {})
         self.any = True
         known = by_hub.get(hub, ())
+        if not known and taken == (handle not in self._coming):
+            positions = {}
         if not known or known[-1][1] != taken:
             by_hub[hub] = (*known, (positions, taken))[-TURNS_MAX:]
         if not taken:

@@ -74,6 +74,14 @@ class NoPromises(Agreement):
             self._settle(round_)
 
 
+class EpochsComeAgain(Agreement):
+    """Counts epochs by what was said in a view, whatever its members have promised before."""
+
+    def _rule(self) -> Decision:
+        said = sum(state.serial for state in self._states.values())
+        return msgspec.structs.replace(super()._rule(), epoch=said)
+
+
 class LimboDroppedEarly(Agreement):
     """Lets go of what it held before it has what takes its place."""
 
@@ -98,6 +106,7 @@ BUGS: Final[Mapping[str, type[Agreement]]] = {
     "fresh-counts": FreshCounts,
     "duplicates-stay": DuplicatesStay,
     "no-promises": NoPromises,
+    "epochs-come-again": EpochsComeAgain,
     "limbo-dropped-early": LimboDroppedEarly,
     "forgets-packs": ForgetsPacks,
 }

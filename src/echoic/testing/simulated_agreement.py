@@ -8,7 +8,7 @@ majority of the history is lost; at the end all is healed. Checked are:
     order       at each position everybody has the same; nothing is left out; of each life of a sender, its packs in the
                 order in which they were sent, each once
     uniform     whatever anybody was ever given is in what all have in the end
-    views       the same at the same positions; no two sides take part in one epoch with different members
+    views       the same at the same positions; no two sides take part in one epoch with different members (`EpochBook`)
     liveness    when all is healed, everybody takes part and has everything that living senders have sent
 
 `python -m echoic.testing.simulated_agreement --seeds 0:1000` runs many, `--bug NAME` with a planted bug (`BUGS`).
@@ -17,7 +17,7 @@ majority of the history is lost; at the end all is healed. Checked are:
 import argparse
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final
 
@@ -30,7 +30,7 @@ from echoic.testing.extended_synchrony import LowerView, Synchrony
 from echoic.testing.ledger import check
 from echoic.testing.planted_agreement import BUGS
 
-__all__ = ["AgreementReport", "SimulatedAgreement", "run_agreement"]
+__all__ = ["AgreementReport", "EpochBook", "SimulatedAgreement", "run_agreement"]
 
 HEALED_STEPS_MAX: Final = 60_000
 TRACE_LINES: Final = 60
@@ -52,6 +52,35 @@ class AgreementReport(msgspec.Struct, frozen=True):
     views: int
     states_taken: int
     resent: int
+
+
+class EpochBook:
+    """Who takes part in each epoch; within one, members are only ever admitted.
+
+    Processes forget their epochs when they end. As long as a majority of the history lives, one of it keeps the next
+    epoch above all earlier ones. When that is lost, the group starts cold: above what any process that lives has
+    accepted, but epochs that only the dead knew may come again, with other members, and nobody can confuse the two.
+    """
+
+    def __init__(self) -> None:
+        self._members: dict[int, set[frozenset[str]]] = {}
+
+    def note(self, epoch: int, members: Iterable[str]) -> None:
+        """Check who takes part somewhere against who takes or took part elsewhere.
+
+        Raises:
+            AssertionError: Two have each a member that the other one has not.
+        """
+        here = frozenset(members)
+        noted = self._members.setdefault(epoch, set())
+        for known in noted:
+            nested = known <= here or here <= known
+            check(nested, "epoch {} has members {} and {}", epoch, sorted(known), sorted(here))
+        noted.add(here)
+
+    def forget_above(self, epoch: int) -> None:
+        """Let go of later epochs: the history is lost, and this is the last epoch that a process has accepted."""
+        self._members = {known: noted for known, noted in self._members.items() if known <= epoch}
 
 
 class SimulatedMember:
@@ -151,7 +180,7 @@ class SimulatedAgreement:
         self._packs: list[Given] = []
         self._positions: dict[int, Given] = {}
         self._views: dict[int, tuple[str, ...]] = {}
-        self._epochs: dict[int, tuple[str, ...]] = {}
+        self._epochs = EpochBook()
         self._trace: deque[str] = deque(maxlen=TRACE_LINES)
         self._resent = self._states = 0
         self.faults: Final = random.choice((0.002, 0.01, 0.03))
@@ -233,6 +262,9 @@ class SimulatedAgreement:
         self.trace(f"{member.name}/{member.life} is killed at {statistics.delivered}, held {statistics.held}")
         self.below.kill(node)
         self.crashes += 1
+        if self.durable and not self._may_lose(node):
+            left = [member.agreement.statistics().epoch for member in self.members.values()]
+            self._epochs.forget_above(max(left, default=0))
 
     def _step(self) -> None:
         """Let one member do something."""
@@ -257,9 +289,7 @@ class SimulatedAgreement:
     def _check_epoch(self, member: SimulatedMember) -> None:
         statistics = member.agreement.statistics()
         if statistics.primary:
-            known = self._epochs.setdefault(statistics.epoch, statistics.participants)
-            small, large = sorted((set(known), set(statistics.participants)), key=len)
-            check(small <= large, "epoch {} has members {} and {}", statistics.epoch, known, statistics.participants)
+            self._epochs.note(statistics.epoch, statistics.participants)
 
     def _break(self) -> None:
         """Cut, merge, kill or start; often several things at once, while a round is under way."""

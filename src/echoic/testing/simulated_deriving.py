@@ -4,8 +4,9 @@ Hubs derive, subscribe, change parameters and move derivations; sources derive w
 the code runs, while other things may happen, then the events and all that was derived are sent. Beside what is said of
 events by `DerivedBook`:
 
-    parameters   when a change was confirmed, no source's hub that the manager could reach uses what it replaced; in the
-                 end all of them, and all sinks that derive, use the same, which is the last that was confirmed
+    parameters   when a change was confirmed, no source's hub that the manager knew and could reach uses what it
+                 replaced, and never the hub that has asked for it; in the end all of them, and all sinks that derive,
+                 use the same, which is the last that was confirmed
     bounds       a hub keeps no derivation, no copy of one and no number of a source that nobody needs any more
 """
 
@@ -65,13 +66,16 @@ class DerivedChannel(msgspec.Struct, frozen=True):
 class Tuning:
     """A change of parameters that somebody has asked for."""
 
-    def __init__(self, channel: DerivedChannel, formula: Formula, asked_ns: int) -> None:
+    def __init__(self, asker: "SimulatedHub", channel: DerivedChannel, formula: Formula, asked_ns: int) -> None:
+        self.asker: Final = asker
         self.channel: Final = channel
         self.formula: Final = formula
         self.asked_ns: Final = asked_ns
         self.confirmed_ns = -1
+        self.manager: SimulatedHub | None = None
+        """Who managed the channel when it was asked for; one begun anew knows only those who have joined since."""
         self.origins: set[str] = set()
-        """The hubs with sources that its manager knew when it was asked for."""
+        """The hubs with sources that this one knew then."""
         self.holders: list[tuple[SimulatedHub, Derivation]] = []
 
     def outdates(self, other: "Tuning | None") -> bool:
@@ -146,8 +150,8 @@ class Deriving:
     def tune(self, hub: "SimulatedHub", channel: DerivedChannel, formula: Formula) -> Tuning:
         """Let a hub change the parameters of a derived channel."""
         system, manager, group = self._system, channel.id.address, channel.lineage[-1].group
-        tuning = Tuning(channel, formula, system.clock.now_ns)
-        tuning.origins = self._origins(channel)
+        tuning = Tuning(hub, channel, formula, system.clock.now_ns)
+        tuning.manager, tuning.origins = self._manager(channel), self._origins(channel)
         self.tunings.append(tuning)
         self.book.know(manager, group, formula)
         system.note(f"{hub.id}: tunes {channel.id.name} to {formula}")
@@ -341,13 +345,12 @@ class Deriving:
             )
 
     def _check_in_force(self, tuning: Tuning) -> None:
-        """Check that all whom the manager could reach use what was confirmed, or something later."""
+        """Check that who has asked, and all whom the manager could reach, use what was confirmed or something later."""
         system, channel = self._system, tuning.channel
-        manager = next((hub for hub in system.hubs if hub.alive and hub.address == channel.id.address), None)
-        step = self._booked(channel)
+        manager, step, origins = self._manager(channel), self._booked(channel), self._origins(channel)
         if manager is None or step is None:
             return
-        origins = tuning.origins & self._origins(channel)
+        known = tuning.origins & origins if manager is tuning.manager else set[str]()
         in_time = system.clock.now_ns - tuning.asked_ns < IN_TIME_NS
         for hub in system.hubs:
             derivation = hub.core.derivations.get(str(ChannelId(channel.id.address, step.group)))
@@ -356,23 +359,29 @@ class Deriving:
             current = self._tuning(Formula.of(derivation.step.values))
             if not tuning.outdates(current):
                 tuning.holders.append((hub, derivation))
-            elif in_time and hub.address in origins and not system.strangers_since(manager, hub, tuning.asked_ns):
+                continue
+            told = in_time and hub.address in known and not system.strangers_since(manager, hub, tuning.asked_ns)
+            if told or (hub is tuning.asker and hub.address in origins):
                 used = Formula.of(derivation.step.values)
                 check(False, "{} was confirmed, {} derives {} with {}", tuning.formula, hub.id, channel.id.name, used)
 
+    def _manager(self, channel: DerivedChannel) -> "SimulatedHub | None":
+        found = (hub for hub in self._system.hubs if hub.alive and hub.address == channel.id.address)
+        return next(found, None)
+
     def _booked(self, channel: DerivedChannel) -> Step | None:
         """Return a derived channel as its manager has it in its book."""
-        for hub in self._system.hubs:
-            if hub.alive and hub.address == channel.id.address:
-                with suppress(ChannelNotFoundError):
-                    return hub.core.manager.directory.get(channel.id.name).step
+        manager = self._manager(channel)
+        if manager is not None:
+            with suppress(ChannelNotFoundError):
+                return manager.core.manager.directory.get(channel.id.name).step
         return None
 
     def _origins(self, channel: DerivedChannel) -> set[str]:
-        for hub in self._system.hubs:
-            if hub.alive and hub.address == channel.id.address and self._booked(channel) is not None:
-                return hub.core.manager.directory.origins(channel.id.name)
-        return set()
+        manager = self._manager(channel)
+        if manager is None or self._booked(channel) is None:
+            return set()
+        return manager.core.manager.directory.origins(channel.id.name)
 
     def _tunings(self, group: str) -> list[Tuning]:
         found = [one for one in self.tunings if one.channel.lineage[-1].group == group]

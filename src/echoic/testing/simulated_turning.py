@@ -7,7 +7,8 @@ source is 0, 1, 2, ... whatever it was reset to and however often:
     order    nothing comes twice and nothing overtakes, whatever fails
     whole    nothing is passed over between hubs that have not given each other up, nor the manager one of them, since
              the last event that was seen was submitted; where they did, it may be passed over in silence by a handle
-             that leaves the channel before its hub is sent to again
+             that leaves the channel before its hub is sent to again, and so may what a source submits before the
+             manager, which had given its hub up, knows of it again
     alive    when all is healed, everything that sources submit is seen again
 """
 
@@ -100,6 +101,8 @@ class TurningSystem:
         self._freezes = freezes
         self._missed_ns: Final[dict[str, int]] = {}
         self._given_up: Final[dict[tuple[str, str], int]] = {}
+        self._adrift_ns: Final[dict[int, int]] = {}
+        """By source, when it last submitted while the manager, which had given its hub up, did not know of it."""
 
     def add_hub(self, address: str = "", policy: Policy | None = None) -> SimulatedHub:
         """Start a hub; the first one manages the channel."""
@@ -360,6 +363,8 @@ class TurningSystem:
         core.quiet.begin(member)
         note_room(core, member)
         first, now = self.submitted[source.number], self.clock.now_ns
+        if "source" not in member.joined and self._parted_since(source.hub, self.manager, 0):
+            self._adrift_ns[source.number] = now
         self.submitted[source.number] += count
         self._submitted_ns.setdefault(source.number, []).extend([now] * count)
         batch = Batch.of([Sample(source.number, first + n, b"") for n in range(count)], Sample)
@@ -462,11 +467,18 @@ class TurningSystem:
         """
         since_ns = self._submitted_ns[source][due - 1] if due else 0
         told = self._missed_ns.get(handle.hub.id, -1) >= since_ns and self.strangers_since(handle.hub, sender, 0)
-        return told or self.strangers_since(handle.hub, sender, since_ns)
+        adrift = self._adrift_ns.get(source, -1) >= since_ns
+        return told or adrift or self.strangers_since(handle.hub, sender, since_ns)
 
     def strangers_since(self, one: SimulatedHub, other: SimulatedHub, since_ns: int) -> bool:
         """Whether one of two hubs, or the manager, has given another up or could not connect to it, since a moment."""
-        names = sorted({name for hub in (one, other, self.manager) for name in (hub.id, hub.address)})
+        return self._parted_since(one, other, since_ns) or any(
+            self._parted_since(hub, self.manager, since_ns) for hub in (one, other)
+        )
+
+    def _parted_since(self, one: SimulatedHub, other: SimulatedHub, since_ns: int) -> bool:
+        """Whether one of two hubs has given the other up or could not connect to it, since a moment."""
+        names = sorted({name for hub in (one, other) for name in (hub.id, hub.address)})
         return any(self._given_up.get((here, there), -1) >= since_ns for here in names for there in names)
 
     def run(self, duration_ns: int) -> None:
@@ -506,6 +518,8 @@ class TurningSystem:
 
     def _check_left(self, hub: SimulatedHub) -> None:
         for member in hub.core.members.values():
+            asked, expecting = sum(member.asking.values()), member.expecting
+            check(expecting == asked, "{} expects {} in {}, of {}", hub.id, expecting, member.name, asked)
             for target in member.fanout.targets.values() if member.sources else ():
                 wanted = any(one.id == target.hub and self._ends(one, member).stages for one in self.hubs if one.alive)
                 check(wanted, "{} sends {} to {}, which does not want it", hub.id, member.name, target.hub)

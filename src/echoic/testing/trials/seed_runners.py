@@ -166,6 +166,7 @@ def _work(kinds: Mapping[str, Kind], connection: Connection, others: Sequence[Co
     for other in others:  # or nobody would see the end of file when the trial dies
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the trial gets too, and ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # by which it does; how the trial itself takes it was inherited
     _keep_freed_memory()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
