@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy
 
-from echoic.ecode.analysis import analyse
+from echoic.ecode.analysis import Analysis, analyse
 from echoic.ecode.compiling import check
 from echoic.ecode.generated_python import compile_python
 from echoic.ecode.kernel import Kernel
@@ -89,23 +89,19 @@ def compare_with_c(compiler: str, seed: int, count: int) -> list[str]:
         wanted = outputs_of_c(compiler, Path(folder), bodies, inputs)
     for number, (body, right) in enumerate(zip(bodies, wanted, strict=True)):
         program = check(body, Signature(INPUT, OUTPUT))
+        analysis = analyse(program)
         for name, compile_kernel in BACK_ENDS.items():
-            outputs = _run(compile_kernel(program), inputs, memory)
+            outputs = _run(compile_kernel(program, analysis), inputs, memory)
             difference = difference_of(inputs, right, outputs) if isinstance(outputs, numpy.ndarray) else outputs
             if difference:
                 problems.append(f"program {number} of seed {seed}, {name}: {difference}\n{body}")
     return problems
 
 
-def _natively(program: Program) -> Kernel:
-    return compile_native(program, analyse(program))
-
-
-def _in_python(program: Program) -> Kernel:
-    return compile_python(program, analyse(program))
-
-
-BACK_ENDS: Final[dict[str, Callable[[Program], Kernel]]] = {"native": _natively, "Python": _in_python}
+BACK_ENDS: Final[dict[str, Callable[[Program, Analysis], Kernel]]] = {
+    "native": compile_native,
+    "Python": compile_python,
+}
 
 
 def _run(kernel: Kernel, inputs: Records, memory: GuardedMemory) -> Records | str:
