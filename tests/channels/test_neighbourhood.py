@@ -1,9 +1,5 @@
 """Who stands where, and that to know it costs the same however many neighbours there are."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +9,7 @@ from echoic.channels.messages import Browse
 from echoic.channels.neighbourhood import Neighbourhood
 from echoic.channels.requests import REQUEST_NS
 from tests.channels.company import Company
+from tests.counting import counted_calls
 
 SECOND = 1_000_000_000
 FEW, MANY = 20, 200
@@ -52,21 +49,6 @@ def test_those_at_one_place_are_told_in_the_order_in_which_they_came() -> None:
     for name in ("z", "a", "m"):
         neighbourhood.add(Neighbour(name, "door:1", "", Session(1)))
     assert [one.id for one in neighbourhood.at("door:1")] == ["z", "a", "m"]
-
-
-@contextmanager
-def counted_calls() -> Iterator[list[int]]:
-    """Count the calls of Python functions."""
-    calls = [0]
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        calls[0] += event == "call"
-
-    sys.setprofile(note)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
 
 
 def cost_of_a_visit(guests: int) -> dict[str, int]:

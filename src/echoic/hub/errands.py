@@ -15,7 +15,6 @@ from echoic.errors import EchoicError
 
 if TYPE_CHECKING:
     from echoic.hub.outbound import Source
-    from echoic.hub.switchboard import Switchboard
 
 __all__ = ["Errands", "handling", "inside_handler"]
 
@@ -23,7 +22,7 @@ log = logging.getLogger("echoic.hub")
 
 
 class _Handling(threading.local):
-    """How many handlers the current thread is inside of."""
+    """How many handlers the current thread is inside of, and how many links it reads, which may call any."""
 
     depth = 0
 
@@ -31,9 +30,9 @@ class _Handling(threading.local):
 handling = _Handling()
 
 
-def inside_handler(switchboard: "Switchboard") -> bool:
+def inside_handler() -> bool:
     """Whether the current thread is inside a handler of this process."""
-    return handling.depth > 0 or any(link.reads_here for link in switchboard.links())
+    return handling.depth > 0
 
 
 class Errands:

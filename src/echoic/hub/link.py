@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from echoic.channels import LANE, RECORD_START, REPLY_BYTES, ArrivalLane, Call, Neighbour
 from echoic.errors import EchoicError
+from echoic.hub.errands import handling
 from echoic.links import SHARED_BYTES_MIN, Connection
 from echoic.wire import Buffer, Frame, FrameKind, FrameReader
 from echoic.wire.frames import with_checksum
@@ -335,9 +336,11 @@ class Link:
             return False
         lane, sink, decode = way
         self._reading_thread = threading.get_ident()
+        handling.depth += 1
         try:
             problem = sink.run_lone(data, decode)
         finally:
+            handling.depth -= 1
             self._reading_thread = 0
         self._events.reply(lane, call, {sink.name: problem} if problem else None)
         self.pump()
@@ -345,6 +348,7 @@ class Link:
 
     def _hand_over(self, connection: Connection, frames: Sequence[Frame]) -> None:
         self._reading_thread = threading.get_ident()
+        handling.depth += 1
         try:
             for frame in frames:
                 if frame.kind is FrameKind.SHARED:
@@ -353,6 +357,7 @@ class Link:
                 else:
                     self._events.arrived(self, frame)
         finally:
+            handling.depth -= 1
             self._reading_thread = 0
 
     def _break(self, connection: Connection, reason: str) -> None:

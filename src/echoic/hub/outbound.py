@@ -229,7 +229,7 @@ class Source(Gathering):
 
     def close(self) -> None:
         """Send what has gathered, and end the source."""
-        if (self._later or self._derived) and not self._closed and not inside_handler(self._switchboard):
+        if (self._later or self._derived) and not self._closed and not inside_handler():
             self.deliver_later()
         with self._lock:
             if self._closed:
@@ -410,7 +410,7 @@ class Source(Gathering):
         Threads take turns, so that every sink sees the same order. What a handler submits waits until all sinks have
         seen what it was called for; if that was an event of another source, an errand brings it (`hub.errands`).
         """
-        if inside_handler(self._switchboard):
+        if inside_handler():
             if len(self._later) >= LATER_MAX:
                 raise LocalError(f"{len(self._later)} events that handlers submitted wait for sinks here, the limit")
             self._later.append((batch if batch is not None else Batch.of((event,), self._declared), event))

@@ -130,7 +130,7 @@ class Reception:
                 if not hung_up or not pause:
                     raise
             time.sleep(pause)
-            if any(link.connection and link.neighbour.stands_at(address) for link in self._switchboard.links()):
+            if any(link.connection for link in self._switchboard.links_at(address)):
                 return  # the other was faster
 
     def _check_proof(self, connection: Connection, proofs: int) -> None:

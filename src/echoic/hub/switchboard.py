@@ -383,7 +383,7 @@ class Switchboard:
         """
         if self.closed:
             raise ClosedError("the hub was closed")
-        if any(link.reads_here and link.neighbour.stands_at(address) for link in self.links()):
+        if any(link.reads_here for link in self.links_at(address)):
             raise UnreachableError(
                 f"a handler asks the hub at {address}, whose answer only its own thread could read; "
                 "subscribe with thread=True"
@@ -411,8 +411,7 @@ class Switchboard:
 
     def announced(self, address: str) -> str:
         """Return what the hub that was found at an address gives as its own."""
-        found = (link.neighbour for link in self.links() if link.neighbour.stands_at(address))
-        return next((neighbour.address for neighbour in found), address)
+        return next((link.neighbour.address for link in self.links_at(address)), address)
 
     @property
     def link_count(self) -> int:
@@ -426,6 +425,11 @@ class Switchboard:
     def links(self) -> list[Link]:
         """Return the links there are."""
         return list(self._links.values())
+
+    def links_at(self, address: str) -> list[Link]:
+        """Return the links to the hubs that stand at an address, without asking all: there may be thousands."""
+        with self.lock:
+            return [self._links[one.id] for one in self.core.neighbourhood.at(address) if one.id in self._links]
 
     def close(self) -> None:
         """Close the listener and all connections."""
