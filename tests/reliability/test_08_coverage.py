@@ -2,7 +2,9 @@
 
 import importlib.util
 from pathlib import Path
+from random import Random
 
+import msgspec
 import pytest
 
 from echoic.errors import EchoicError, LocalError
@@ -97,3 +99,10 @@ def test_a_parser_is_found_by_its_name() -> None:
     assert parser_named("tokens").name == "tokens"
     with pytest.raises(LocalError, match="expected one of: frames, hello"):
         parser_named("nothing")
+
+
+def test_a_parcel_that_was_mutated_into_something_else_is_left_to_the_parser() -> None:
+    target = parser_named("parcels").load()
+    assert target.repair is not None
+    other = msgspec.msgpack.encode([{1: 2}, "key", b"signature"])
+    assert target.repair(other, Random(1)) == other

@@ -3,9 +3,11 @@
 A driver takes 10 s of a core until its first queries have ended, and 5 s with an archive, and the tests start some
 thirty drivers. The archive is one of Java's own (class data sharing): Java takes from it what fits its version and its
 class path, says nothing where something does not, and does the same with it as without. It is made once for an
-environment, by a driver in the background, while the first tests run.
+environment, by a driver in the background, while the first tests run, none of which is of Spark. It takes part in
+them as an equal: at a lower priority it was done when all drivers had started, and given up before.
 """
 
+import atexit
 import hashlib
 import importlib.metadata
 import os
@@ -20,6 +22,8 @@ from echoic.spark.java import find_java
 __all__ = ["archive_path", "make_archive_aside", "sharing_options"]
 
 SILENT = "-Xlog:disable -Xlog:all=error:stderr"
+PATIENCE = 600
+"""Seconds: what takes ten takes minutes beside all other tests."""
 
 
 def archive_path() -> Path | None:
@@ -40,9 +44,9 @@ def sharing_options(path: Path) -> str:
 
 
 def make_archive_aside(path: Path) -> "subprocess.Popen[bytes]":
-    """Start to make an archive, and return the process that does it, at the lowest priority."""
+    """Start to make an archive, and return the process that does it."""
     return subprocess.Popen(
-        ["nice", "-n", "19", sys.executable, "-m", "tests.spark.class_archive", str(path)],
+        [sys.executable, "-m", "tests.spark.class_archive", str(path)],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -56,6 +60,7 @@ def make(path: Path) -> None:
     from echoic.spark.session import session
 
     partial = path.with_suffix(f".{os.getpid()}")
+    atexit.register(partial.unlink, missing_ok=True)  # unless it has become the archive
     os.environ["SPARK_SUBMIT_OPTS"] = (
         f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ArchiveClassesAtExit={partial} {SILENT}"
     )
@@ -66,11 +71,12 @@ def make(path: Path) -> None:
         spark.range(10).selectExpr("id", "id % 2 as kind").write.parquet(f"{folder}/table")
         rows = spark.readStream.schema("id long, kind long").parquet(f"{folder}/table").groupBy("kind").count()
         stream = rows.writeStream.outputMode("complete").option("checkpointLocation", f"{folder}/state")
-        stream.foreachBatch(lambda rows, _: rows.collect()).trigger(availableNow=True).start().awaitTermination(120)
+        stream = stream.foreachBatch(lambda rows, _: rows.collect()).trigger(availableNow=True)
+        stream.start().awaitTermination(PATIENCE)
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()  # its Java ends with it
-        gateway.proc.wait(120)
+        gateway.proc.wait(PATIENCE)
     if partial.exists():
         partial.rename(path)
 

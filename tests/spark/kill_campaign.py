@@ -116,13 +116,14 @@ class Campaign:
         """Carry it out."""
         try:
             self._begin()
-            for kind in kinds:
+            for number, kind in enumerate(kinds, 1):
                 self._await_progress()
                 time.sleep(self._chance.uniform(0.05, 1.0))
                 self._wait_for(self._in_batch, "a batch that is under way")
                 tell(f"killing the {kind}")
                 self._kill(kind)
-            self._await_progress()
+                if kind != "driver" or number < len(kinds):  # the last one has its successor in the run that finishes
+                    self._start_again(kind)
             self._finish(tell)
         finally:
             for name in list(self._processes):
@@ -150,15 +151,22 @@ class Campaign:
     def _kill(self, kind: Kind) -> None:
         self.killed[kind] += 1
         match kind:
-            case "workers":
+            case "workers":  # which the driver starts again
                 for process in _workers_of(self._processes["driver"].pid):
                     _send(process, signal.SIGKILL)
-                return
+            case "driver" | "recorder" | "intake":
+                self._end(kind)
+
+    def _start_again(self, kind: Kind) -> None:
+        match kind:
+            case "workers":
+                pass
             case "driver":
-                for process in _descendants(self._processes["driver"].pid):
-                    _send(process, signal.SIGKILL)
-        self._end(kind)
-        {"driver": self._start_driver, "recorder": self._start_recorder, "intake": self._start_intake}[kind]()
+                self._start_driver()
+            case "recorder":
+                self._start_recorder()
+            case "intake":
+                self._start_intake()
 
     def _await_progress(self) -> None:
         """Wait until the driver has finished a further batch, starting it again if it has given up."""
@@ -192,11 +200,14 @@ class Campaign:
     def _finish(self, tell: Callable[[str], None]) -> None:
         """Let the ticks end, and the pipeline do what is left."""
         tell("finishing")
+        if "driver" in self._processes:
+            self._await_progress()
         (self.folder / "enough").touch()
         code = self._processes["exchange"].wait(FINISH_SECONDS)
         assert code == 0, f"the exchange ended with {code}"
-        self._processes["driver"].terminate()
-        self._processes["driver"].wait(FINISH_SECONDS)
+        if "driver" in self._processes:
+            self._processes["driver"].terminate()
+            self._processes["driver"].wait(FINISH_SECONDS)
         self._start_driver("--once")
         code = self._processes["driver"].wait(FINISH_SECONDS)
         assert code == 0, f"the last run ended with {code}"

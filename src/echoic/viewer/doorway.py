@@ -4,6 +4,9 @@ uvicorn waits without end for the first request of a connection, and for the res
 that a few hundred connections that say nothing would be all that it has. Here a connection has `STRANGER_SECONDS` until
 a request of it was let in, from one address of another machine there may be so many at a time, and a head has so many
 bytes. A handshake of TLS has `HANDSHAKE_SECONDS` (`limit_handshakes`).
+
+The time of a stranger is counted in looks, one each second: a viewer that stands still, since its machine does or is too
+busy, has not listened meanwhile, and would hang up on people who have said everything in time.
 """
 
 import asyncio
@@ -17,7 +20,8 @@ from echoic.viewer.guard import ADMISSION
 
 __all__ = ["FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "limit_handshakes"]
 
-STRANGER_SECONDS: Final = 5.0
+STRANGER_SECONDS: Final = 5
+LOOK_SECONDS: Final = 1.0
 HANDSHAKE_SECONDS: Final = 5.0
 FROM_ONE_ADDRESS_MAX: Final = 64
 HEAD_BYTES_MAX: Final = 32 * 1024
@@ -26,7 +30,7 @@ HEAD_BYTES_MAX: Final = 32 * 1024
 class Doorway(H11Protocol):
     """A connection that speaks HTTP, until it is a WebSocket or ends."""
 
-    _late: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
         """Begin, unless there are too many from the same address."""
@@ -36,20 +40,24 @@ class Doorway(H11Protocol):
         if not is_loopback(host) and others > FROM_ONE_ADDRESS_MAX:
             transport.abort()
             return
-        self._late = self.loop.call_later(STRANGER_SECONDS, self._end_of_patience)
+        self._be_patient(STRANGER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        if self._late is not None:
-            self._late.cancel()
+        if self._look is not None:
+            self._look.cancel()
         super().connection_lost(exc)
 
-    def _end_of_patience(self) -> None:
-        """Hang up on somebody who was not let in meanwhile; one who was let in may stay."""
-        self._late = None
+    def _be_patient(self, looks: int) -> None:
+        """Look so many times more whether somebody was let in, then hang up; one who was let in may stay."""
         upgraded = self.transport.get_protocol() is not self
         asked = getattr(self, "scope", None) or {}  # nothing, before the first request
-        if not upgraded and ADMISSION not in asked:
+        self._look = None
+        if upgraded or ADMISSION in asked:
+            return
+        if looks:
+            self._look = self.loop.call_later(LOOK_SECONDS, self._be_patient, looks - 1)
+        else:
             self.transport.abort()
 
 

@@ -157,8 +157,8 @@ def _parcel_seeds() -> Iterator[bytes]:
 def _resign(data: bytes, draw: Random) -> bytes:
     """Return a parcel that was changed inside, signed again."""
     try:
-        parcel, *_ = msgspec.msgpack.decode(data)
-        parcel = twist_msgpack(parcel, draw)
+        parcel, *_ = msgspec.msgpack.decode(data, type=list)
+        parcel = twist_msgpack(msgspec.convert(parcel, bytes), draw)  # mutated, it may be anything
         domain = load_place("echoic.eager.parcel:DOMAIN")
         return msgspec.msgpack.encode([parcel, _key().public, _key().sign(domain + parcel)])
     except (msgspec.MsgspecError, ValueError, TypeError):

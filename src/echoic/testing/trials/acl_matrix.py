@@ -87,10 +87,14 @@ class AclStage:
         if worked != expected:
             return f"{actor} {'could' if worked else 'could not'} {right}, though he {'may' if expected else 'may not'}"
         if actor == STRANGER:
-            return f"the trail has records of a {STRANGER}" if len(self.refusals) > told else ""
+            return f"the trail has records of a {STRANGER}" if self._knows_stranger(told) else ""
         if not expected and not self._was_told(actor, told):
             return f"{actor} was refused to {right}, and the trail does not tell"
         return ""
+
+    def _knows_stranger(self, since: int) -> bool:
+        """Whether anybody was refused who is not one of the others; what they were refused before may be told late."""
+        return any(record.who == STRANGER or record.who not in self._identities for record in self.refusals[since:])
 
     def _was_told(self, actor: str, since: int) -> bool:
         deadline = time.monotonic() + TOLD_SECONDS

@@ -8,16 +8,16 @@ first kind, and the figures say so.
 Each half runs in processes of its own: a program that ends one is a finding.
 """
 
-import multiprocessing
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Generator
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from typing import Final
 
 from echoic.testing.ecode_c_twin import c_compiler, compare_with_c
 from echoic.testing.ecode_fuzz import run_campaign, show
+from echoic.testing.trials.pools import pool
 from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
 
 __all__ = ["run"]
@@ -38,12 +38,13 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     compared = refused = events = passed = done = 0
     faults: dict[str, int] = {}
     if compiler:
-        for count, found in _by_c(compiler, seed, by_c, processes):
-            compared += count
-            problems += found
-            tell(compared)
-            if len(problems) >= PROBLEMS_MAX:
-                break
+        with closing(_by_c(compiler, seed, by_c, processes)) as batches:
+            for count, found in batches:
+                compared += count
+                problems += found
+                tell(compared)
+                if len(problems) >= PROBLEMS_MAX:
+                    break
     for start in range(0, size - by_c, STEP):
         count = min(STEP, size - by_c - start)
         report = run_campaign(seed * SEEDS + start, count, processes)
@@ -70,13 +71,13 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     )
 
 
-def _by_c(compiler: str, seed: int, size: int, processes: int) -> Iterator[tuple[int, list[str]]]:
+def _by_c(compiler: str, seed: int, size: int, processes: int) -> Generator[tuple[int, list[str]]]:
     """Yield how many programs were compared with C, and what differed."""
     shares = {start: min(BATCH, size - start) for start in range(0, size, BATCH)}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with pool(processes) as workers:
         waiting = {
-            start: pool.submit(compare_with_c, compiler, seed * SEEDS + start, count) for start, count in shares.items()
+            start: workers.submit(compare_with_c, compiler, seed * SEEDS + start, count)
+            for start, count in shares.items()
         }
         for start, future in waiting.items():
             try:

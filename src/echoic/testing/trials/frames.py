@@ -15,13 +15,12 @@ Memory is measured in each process, from when everything has run once (deep fram
 to the end of its last slice.
 """
 
-import multiprocessing
 import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -37,6 +36,7 @@ from echoic.testing.channel_fuzzer import ChannelFuzzer
 from echoic.testing.flood_judge import FloodJudge, Parse
 from echoic.testing.frame_flood import FrameFlood
 from echoic.testing.fuzz import FrameFuzzer, Fuzzer
+from echoic.testing.trials.pools import pool
 from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
 from echoic.wire import FrameKind, decode_formats, decode_hello, parse_batch
 
@@ -74,23 +74,23 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
     """Try so many frames."""
     began = time.perf_counter()
     slices: list[Slice] = []
-    for done in _results(size, seed):
-        slices.append(done)
-        tell(sum(one.frames for one in slices))
-        if any(one.problems for one in slices):
-            break
+    with closing(_results(size, seed)) as results:
+        for done in results:
+            slices.append(done)
+            tell(sum(one.frames for one in slices))
+            if done.problems:
+                break
     return _judge(slices, time.perf_counter() - began)
 
 
-def _results(size: int, seed: int) -> Iterator[Slice]:
+def _results(size: int, seed: int) -> Generator[Slice]:
     shares = [min(SLICE_FRAMES, size - start) for start in range(0, size, SLICE_FRAMES)]
     work = partial(_try_slice, seed)
     if size <= ALONE_MAX:
         yield from map(work, range(len(shares)), shares)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        yield from pool.map(work, range(len(shares)), shares)
+    with pool(os.cpu_count() or 1) as workers:
+        yield from workers.map(work, range(len(shares)), shares)
 
 
 def _judge(slices: list[Slice], seconds: float) -> Findings:

@@ -12,14 +12,14 @@ from functools import partial
 from typing import Final
 
 from echoic.channels import Gap
-from echoic.errors import DeniedError, EchoicError
+from echoic.errors import DeniedError, EchoicError, LocalError
 from echoic.formats import event, int64
 from echoic.hub import Channel, Hub, Stamp
 from echoic.hub.recording import Recording
 from echoic.hub.switchboard import GIVEN_UP
 from echoic.testing.charter import Grants, party_of_environment
 from echoic.testing.trials.accounts import Ledger
-from echoic.testing.trials.workers import Conversation
+from echoic.testing.trials.workers import Conversation, wait_until
 
 __all__ = ["DERIVE", "GRANTS", "GROUP", "RECORD", "SINKS", "SOURCE"]
 
@@ -235,6 +235,8 @@ def agree(conversation: Conversation) -> None:
                 stopped.set()
                 submitting.join()
                 for group in groups.values():
-                    group.drain()
+                    group.drain()  # which is about what each has submitted: others may be given the last a moment later
+                with contextlib.suppress(LocalError):  # the trial sees who was not given all
+                    wait_until(lambda: len({count for count, _ in orders.values()}) == 1, "all are given all", 60)
             conversation.say(orders=orders)
         stopped.set()

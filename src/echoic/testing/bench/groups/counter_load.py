@@ -200,7 +200,8 @@ class _Crowd:
                 if value != confirmed and len(self._wrong) < WRONG_MAX:
                     self._wrong.append(f"{counter} is {value} after {confirmed} increments")
                 if load.pause:
-                    await asyncio.sleep(self._random.expovariate(1 / load.pause))
+                    thought = self._random.expovariate(1 / load.pause)
+                    await asyncio.sleep(min(thought, max(self._end - time.perf_counter(), 0)))
         finally:
             self._confirmed[counter] = confirmed
             caller.close()
