@@ -1,6 +1,7 @@
 """Derivations in the core: installing in a hub that has sources, what hostile peers ask for, placement, load."""
 
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,6 +26,7 @@ from echoic.channels import (
     messages,
     send_share,
 )
+from echoic.channels import derivation as derivation_module
 from echoic.channels.installing import install, remove, review
 from echoic.errors import (
     RefusedError,
@@ -403,3 +405,20 @@ def test_a_compiled_derivation_belongs_to_its_step() -> None:
     refused = build(derivation)
     assert isinstance(refused, Refused)
     assert "runs no code of others" in refused.reason
+
+
+def test_the_time_it_takes_to_compile_code_for_sinks_of_its_own_is_not_that_of_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    victim = Victim(Policy(derive=False))
+
+    def compiled_slowly(*arguments: Any) -> Workshop:
+        victim.now += 100 * SECOND
+        return Workshop(*arguments)
+
+    monkeypatch.setattr(derivation_module, "Workshop", compiled_slowly)
+    victim.listen(victim.step(placement="auto"))
+    assert len(victim.submit(1.0)) == 1
+    [derivation] = victim.core.derivations.values()
+    assert victim.now > 100 * SECOND
+    assert derivation.counts().busy_ns < SECOND

@@ -1,8 +1,15 @@
 """A source's hub makes the turn: between two batches of all its sources, with the numbers at that moment."""
 
-from echoic.channels import Drain, Joined, Member, Refused, SinkHub, ignore
-from echoic.channels.messages import Attach, Done, Turned
+import pytest
+
+from echoic.channels import ChannelId, Concentrator, Drain, Joined, Member, Refused, SinkHub, ignore
+from echoic.channels.attaching import attached
+from echoic.channels.keeping import JOURNALS_MAX, Keeping
+from echoic.channels.messages import Attach, Done, Message, Turned
 from echoic.channels.quiet import ancestry
+from echoic.formats import Format
+from echoic.rights import parse_rights
+from echoic.testing.samples import Trade
 from tests.channels.company import Company
 from tests.channels.modulators import Holding, Scene
 
@@ -197,3 +204,118 @@ def test_what_was_told_when_a_hub_had_no_source_does_not_count_for_its_next_one(
     company.settle()
     company.publish("source", "manager", "ticks", source=2)
     assert not heard.turns.taking("s", "id-source")
+
+
+class GoingOver:
+    """A hub with a source of two channels, and a sink that goes over between them."""
+
+    def __init__(self) -> None:
+        self.company = Company("manager", "source", "sink")
+        for name in ("former", "other"):
+            self.company.create("manager", name)
+            self.company.publish("source", "manager", name)
+        self.manager, self.source, self.sink = (self.company.hubs[name] for name in ("manager", "source", "sink"))
+        self.former, _ = self.company.subscribe("sink", "manager", "former")
+        self.other = self.sink.open(ChannelId("manager:1", "other"), Format.of(Trade))
+        self.other.turns.expect("t")
+
+    def go(self, member: Member, name: str, instead: str, handle: str) -> list[Message]:
+        replies: list[Message] = []
+        member.sink = SinkHub("sink:1", "block", (name,))
+        self.sink.join(member, "sink", replies.append, instead=instead, handle=handle, successor=name)
+        self.company.settle()
+        return replies
+
+    def pass_seconds(self, count: int) -> None:
+        for second in range(1, count + 1):
+            for hub in self.company.hubs.values():
+                hub.tick(second * 1_000_000_000)
+            self.company.settle()
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["from both", "from the manager"])
+def test_what_a_manager_says_that_was_given_up_counts_more_than_a_turn_of_before(apart: bool) -> None:
+    scene = GoingOver()
+    scene.go(scene.other, "t", "former", "s")
+    assert not scene.former.turns.taking("s", "id-source")
+    scene.source.gone("id-manager", "it cannot be reached")
+    scene.manager.gone("id-source", "it cannot be reached")
+    if apart:
+        scene.source.gone("id-sink", "it cannot be reached")
+        scene.sink.gone("id-source", "it cannot be reached")
+    scene.go(scene.former, "s", "other", "t")  # the source's hub hears nothing of it
+    scene.other.turns.forget("t")
+    scene.other.sink = None
+    scene.sink.leave(scene.other, "sink")
+    scene.pass_seconds(8)
+    assert scene.former.turns.taking("s", "id-source")
+    assert list(scene.source.members[scene.former.id].fanout.targets) == ["id-sink"]
+
+
+def test_a_wish_of_before_the_manager_was_given_up_is_left_to_what_it_says_when_it_is_back() -> None:
+    scene, replies = GoingOver(), list[Message]()
+    scene.source.gone("id-sink", "it cannot be reached")
+    scene.sink.gone("id-source", "it cannot be reached")
+    wish = SinkHub("sink:1", "block", ("s",), hub="id-sink", turns={"s": False})
+    attached(scene.source, scene.source.members[scene.former.id], wish, replies.append)  # when it is connected to
+    scene.source.gone("id-manager", "it cannot be reached")
+    scene.manager.gone("id-source", "it cannot be reached")
+    scene.company.settle()
+    assert replies == [Done()]
+    scene.pass_seconds(3)
+    assert scene.former.turns.taking("s", "id-source")
+    assert list(scene.source.members[scene.former.id].fanout.targets) == ["id-sink"]
+
+
+def test_nobody_waits_for_a_sink_that_is_closed_while_it_goes_over() -> None:
+    scene = GoingOver()
+    carry = scene.company._carry
+
+    def carry_late(hub: Concentrator) -> None:
+        """What the source's hub tells the sink's is on its way."""
+        outbox = hub.neighbours["id-sink"].session.outbox if hub is scene.source else []
+        late = list(outbox)
+        outbox.clear()
+        carry(hub)
+        outbox.extend(late)
+
+    scene.company._carry = carry_late  # type: ignore[method-assign]
+    replies = scene.go(scene.other, "t", "former", "s")
+    assert (replies, scene.other.expecting) == ([], 1)
+    scene.former.turns.forget("s")
+    scene.company.settle()
+    assert (replies, scene.other.expecting) == ([Joined([])], 0)
+
+
+@pytest.mark.parametrize("manager", ["manager", "source"], ids=["another", "itself"])
+def test_who_cannot_take_part_is_told_and_nobody_is_expected(manager: str) -> None:
+    company = Company("manager", "source", "sink")
+    company.create(manager)
+    recording = company.hubs["sink"].open(ChannelId(f"{manager}:1", "trades"), Format.of(Trade))
+    recording.sink = SinkHub("sink:1", "block", ("r",), journal="one more")
+    company.hubs["sink"].join(recording, "sink", ignore)
+    company.settle()
+    core = company.hubs["source"]
+    member = core.open(ChannelId(f"{manager}:1", "trades"), Format.of(Trade))
+    member.sources[1] = 0
+    member.keepings = tuple(Keeping(f"journal {number}") for number in range(JOURNALS_MAX))  # have yet to confirm
+    replies: list[Message] = []
+    for _ in range(3):
+        core.join(member, "source", replies.append)
+        company.settle()
+    assert [reply.kind for reply in replies if isinstance(reply, Refused)] == ["LimitExceededError"] * 3
+    assert (len(replies), member.expecting, member.asking) == (3, 0, {"source": 0})
+    assert manager == "source" or f"id-{manager}" in core.neighbours
+
+
+def test_a_sink_that_cannot_be_recorded_for_is_refused_though_its_hub_has_to_be_connected_to() -> None:
+    company = Company("manager", "source", "sink", rights=parse_rights("allow * * *"))
+    company.create("manager")
+    member, _ = company.publish("source", "manager")
+    member.keepings = tuple(Keeping(f"journal {number}") for number in range(JOURNALS_MAX))
+    replies: list[Message] = []
+    attached(company.hubs["source"], member, SinkHub("sink:1", "block", ("r",), journal="one more"), replies.append)
+    assert (replies, member.expecting) == ([], 1)
+    company.settle()
+    assert [type(reply) for reply in replies] == [Refused]
+    assert member.expecting == 0

@@ -123,11 +123,22 @@ def test_a_sink_that_is_closed_is_not_waited_for_and_leaves_nothing() -> None:
     turns.note("sink", LEFT, {1: 1}, taken=False)
     turns.when_turned("sink", [RIGHT], lambda: done.append("closed"))
     turns.forget("sink")
+    assert done == ["closed"], "whoever waited for it goes on"
     turns.note("other", RIGHT, {}, taken=False)
     turns.gone(RIGHT)
     turns.forget("other")
-    assert not done
+    assert done == ["closed"]
     assert not turns
+
+
+def test_who_waits_for_a_sink_that_another_waits_for_too_displaces_nobody() -> None:
+    turns, done = Turns(), list[str]()
+    turns.when_turned("sink", [LEFT], lambda: done.append("one"))
+    turns.when_turned("sink", [RIGHT], lambda: done.append("other"))
+    turns.note("sink", RIGHT, {}, taken=False)
+    assert done == []
+    turns.note("sink", LEFT, {}, taken=False)
+    assert done == ["one", "other"]
 
 
 def test_a_peer_that_turns_without_end_is_remembered_only_so_far() -> None:

@@ -395,7 +395,6 @@ def test_a_caller_that_waits_for_an_answer_does_not_keep_the_link_from_coming_ba
     channel.subscribe(handler, thread=True)
     source = here.open(channel.id, Tick).source()
     source.submit_sync(Tick(0, 0))
-    worst = 0.0
     for _ in range(3):
         entered.clear()
         leave.clear()
@@ -407,11 +406,10 @@ def test_a_caller_that_waits_for_an_answer_does_not_keep_the_link_from_coming_ba
         link.connection.close()
         eventually(lambda link=link, began=began: link.connection is None or time.monotonic() > began + 1)
         eventually(lambda link=link: link.connection is not None, "connected again")
-        worst = max(worst, time.monotonic() - began)
+        assert caller.is_alive()
         leave.set()
         caller.join(30)
         assert not caller.is_alive()
-    assert worst < 4, f"it took {worst} s"
 
 
 def test_a_call_that_is_forgotten_while_its_answer_comes_hurts_nobody(start_hub: StartHub) -> None:

@@ -162,6 +162,20 @@ def test_what_turned_before_another_source_refused_turns_back_and_nothing_is_los
     assert handle.resets == 0
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_what_was_turned_does_not_count_when_the_manager_was_given_up_since(seed: int) -> None:
+    scene = TurningScene(seed, origins=2, policy=Policy(derive=False))
+    good, handle = scene.origins[0], scene.handles[0]
+    member, name = good.core.members[str(scene.system.id)], handle.stage.name
+    scene.system.reset(handle, PASSING)  # which the other source refuses
+    while not any(turned.get(name) is False for turned in member.told.values()):
+        scene.system.run(MILLISECOND // 10)
+    for other in (scene.manager, scene.listening):
+        scene.part(good, other, 40)
+    scene.system.run(75 * SECOND)
+    scene.settle()
+
+
 @pytest.mark.parametrize("pause", [0, 20, 60, 200])
 def test_a_source_that_crashes_during_a_turn_is_not_waited_for(pause: int) -> None:
     scene = TurningScene(origins=2)

@@ -16,7 +16,7 @@ from echoic.channels.keeping import (
     supersede,
 )
 from echoic.channels.member import Member
-from echoic.channels.messages import Cut, Detach, Done, SinkHub, Turn
+from echoic.channels.messages import Cut, Detach, Done, Refused, SinkHub, Turn
 from echoic.channels.requests import Answer
 from echoic.errors import EchoicError
 
@@ -30,7 +30,7 @@ __all__ = ["arrange", "attach_all", "attached", "detach"]
 def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], then: Callable[[bool], None]) -> None:
     """Send a channel's events to hubs from now on, then go on, with whether all of them could be reached."""
     waiting = {sink.address: sink for sink in sinks}
-    known = {keeping.journal for keeping in member.keepings}
+    known, told = {keeping.journal for keeping in member.keepings}, member.told
     for sink in waiting.values():
         if sink.address != core.address:  # what is recorded here is gone with the sources when this process ends
             keep_for(member, sink)
@@ -46,7 +46,7 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
 
     def linked(neighbour: "Neighbour | None", address: str) -> None:
         sink = waiting.pop(address)
-        if neighbour is None:
+        if neighbour is None or member.told is not told:  # the manager was given up, and will say what is so
             member.owe(sink)
             arrange(member)
             silent.append(sink)
@@ -119,31 +119,41 @@ def _turns_of(core: "Concentrator", sink: SinkHub) -> list[tuple[str, bool]]:
 
 
 def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer) -> None:
-    """Send a channel's events to a hub, as the manager wants it, if the hub has a right to them."""
+    """Send a channel's events to a hub, as the manager wants it, if the hub has a right to them.
+
+    Raises:
+        LimitExceededError: It is recorded in too many journals.
+    """
+    met = member.await_listener()
 
     def settled(complete: bool) -> None:
-        member.expecting -= 1
+        met()
         if not complete:
             member.lose("source")  # try again, while the manager says that it is there
         answer(Done())
 
+    def attach() -> None:
+        try:
+            attach_all(core, member, [sink], settled)
+        except EchoicError:  # so nobody will come
+            met()
+            raise
+
     def linked(neighbour: "Neighbour | None", _: str) -> None:
         if neighbour is not None and not may_get(core, neighbour, member, sink.journal):
             core.denied.add(member)
-            member.expecting -= 1
+            met()
             answer(denied(core, neighbour, member))
-        else:
-            attach_all(core, member, [sink], settled)
+            return
+        try:
+            attach()
+        except EchoicError as error:  # whoever was connected to is not to blame
+            answer(Refused(type(error).__name__, str(error)))
 
-    member.expecting += 1
-    try:
-        if core.admission.rights is None or sink.address == core.address:
-            attach_all(core, member, [sink], settled)
-        else:
-            core.when_linked(sink.address, linked, sink.hub)
-    except EchoicError:  # so nobody will come
-        member.expecting -= 1
-        raise
+    if core.admission.rights is None or sink.address == core.address:
+        attach()
+    else:
+        core.when_linked(sink.address, linked, sink.hub)
 
 
 def detach(core: "Concentrator", member: Member, order: Detach) -> None:

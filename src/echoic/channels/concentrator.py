@@ -15,24 +15,22 @@ between sockets and in simulation, with a seeded network in their place (`echoic
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from echoic.channels.admission import Admission, check_place
 from echoic.channels.answering import carry_out
 from echoic.channels.arrivals import receive_events, receive_runs
-from echoic.channels.attaching import arrange, attach_all
+from echoic.channels.attaching import arrange
 from echoic.channels.binding import CREDIT, answered, bind, cut, granted, skip
 from echoic.channels.effects import Delivery, Dial, Effect, Ended, Forgotten, Missed
 from echoic.channels.express import encode_reply
 from echoic.channels.fanout import Run
 from echoic.channels.greeting import COUNT, Greeting, tell_count
 from echoic.channels.identity import ChannelId
-from echoic.channels.installing import install_heard, lineage_of, review
+from echoic.channels.installing import review
+from echoic.channels.joining import join
 from echoic.channels.journal_messages import Kept
-from echoic.channels.keeping import confirm, keep_call, settle_journals
+from echoic.channels.keeping import confirm, keep_call
 from echoic.channels.large import HeapStorage, Large, LargeRules, Storage, event_limit, frame_of
 from echoic.channels.manager import Manager
 from echoic.channels.member import CALL_HEADER, EVENT_HEADER, Call, Member
@@ -43,14 +41,11 @@ from echoic.channels.messages import (
     Envelope,
     Farewell,
     Gap,
-    Join,
-    Joined,
     Leave,
     Message,
     Placed,
     Refused,
     Role,
-    SinkHub,
     Turn,
     decode_message,
     encode_message,
@@ -65,7 +60,6 @@ from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.channels.shares import TuneRates, check_link, crowd
 from echoic.channels.sharing import Sharing
 from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
-from echoic.channels.turning import when_turned
 from echoic.channels.upkeep import concerns_all, look_after, make_known, make_up
 from echoic.errors import ChannelNotFoundError, MalformedFrameError
 from echoic.formats import Format
@@ -126,7 +120,7 @@ class Concentrator:
         self.rules: Final = rules or LargeRules()
         self.storage: Final[Storage] = storage or HeapStorage()
         self._untold_bytes_max = untold_bytes_max
-        self._subscriptions = itertools.count(1)
+        self.subscriptions: Final = itertools.count(1)
         self.retry_ns = 0
         self.now_ns = 0
 
@@ -162,48 +156,7 @@ class Concentrator:
             handle: The name of that sink there.
             successor: Its name here.
         """
-        if role == "sink" and role not in member.roles:
-            member.subscription = next(self._subscriptions)
-            member.positions.clear()  # events of an earlier one may have come since that was left
-        elif role not in member.roles:
-            member.told.clear()  # an order may have come since the last source ended, and sinks have turned elsewhere
-        member.roles |= {role}
-        hub = (member.sink if role == "sink" else None) or SinkHub(self.address)
-        hub = msgspec.structs.replace(hub, hub=self.id, subscription=member.subscription)
-        losses = member.losses
-
-        def settled(complete: bool) -> None:
-            member.expecting -= 1
-            if role == "sink":
-                member.withheld = False
-                arrange(member)
-            if not complete:
-                member.lose(role)
-            elif losses == member.losses:
-                member.joined |= {role}
-            answer(Joined([]))
-
-        def joined(reply: Message) -> None:
-            if isinstance(reply, Joined):
-                settle_journals(member, reply.journals)
-                attach = partial(attach_all, self, member, reply.sinks)
-                heard = partial(install_heard, self, member, reply.heard)
-                former = ChannelId(member.manager, instead) if instead else None
-                go_on = partial(heard, lambda told: attach(lambda met: settled(told and met)))
-                when_turned(self, former, handle, reply.turned, go_on)
-            else:
-                member.expecting -= 1
-                answer(reply)
-
-        def replied(reply: Message) -> None:
-            member.asking[role] -= 1
-            joined(reply)
-
-        member.asking[role] = member.asking.get(role, 0) + 1
-        member.expecting += 1
-        arrange(member)
-        wish = Join(member.name, role, hub, lineage_of(member), instead, handle, successor)
-        self.ask(member.manager, wish, replied)
+        join(self, member, role, answer, instead, handle, successor)
 
     def leave(self, member: Member, role: Role, *, held: bool = False) -> None:
         """Take no more part in a channel with sources or sinks; `held` for a recorder that will come back."""
@@ -412,6 +365,7 @@ class Concentrator:
                 member.lose("source")
             if neighbour.stands_at(member.manager):
                 member.lose("source", "sink")
+                member.told = {}  # what it says when it is back is later than all that was turned here
         for call in self.calls.values():
             call.gone(hub, reason)
         self.sharing.gone(neighbour)

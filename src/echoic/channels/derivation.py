@@ -308,7 +308,7 @@ class Derivation:
 
     def portions(self, batch: Batch) -> Iterable[Batch]:
         """Return a batch in parts, after each of which `hold` sees how it goes."""
-        workshop = self.workshop or self._own
+        workshop = self.workshop or (self._own_workshop() if self.ready else None)  # here, where no time is taken
         return (batch,) if workshop is None else workshop.portions(batch, self.policy.fuel)
 
     def hold(self, portion: Batch, whole: Batch, own: Spent, spent: Spent) -> None:

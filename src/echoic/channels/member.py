@@ -13,7 +13,7 @@ events between are known to be missing even by a sink that never heard the sourc
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -134,7 +134,7 @@ class Member:
         self.positions: dict[int, int] = {}
         self.bearers: dict[int, str] = {}
         """Of sources in other hubs the names of those who have brought them, in a hub with rights (`may_speak`)."""
-        self.subscription = self.losses = self.expecting = 0  # expecting: how many are on their way (`awaited`)
+        self.subscription = self.losses = self.expecting = 0
         self.roles: frozenset[Role] = frozenset()  # frozen, since a set of its own would double what a channel takes
         self.joined: frozenset[Role] = frozenset()
         self._began: dict[int, int] = {}
@@ -156,7 +156,7 @@ class Member:
         self.turns: Final = Turns()
         self.asking: Final[dict[Role, int]] = {}
         """How many wishes to take part the manager has yet to answer."""
-        self.told: Final[dict[str, dict[str, bool | None]]] = {}
+        self.told: dict[str, dict[str, bool | None]] = {}
         """By address, sinks of which it was told since they take part; and whether sources here have turned them to
         this channel, or away from it, or (None) neither."""
         self.departed: Final[dict[str, frozenset[str]]] = {}
@@ -253,6 +253,17 @@ class Member:
         while len(self._owed) >= OWED_MAX:
             del self._owed[next(iter(self._owed))]
         self._owed.setdefault(key, dict(self.sources) if since is None else since)
+
+    def await_listener(self) -> Callable[[], None]:
+        """Note that somebody may listen soon, until what is returned is called, once or more often."""
+        self.expecting += 1
+        expected = [1]
+
+        def met() -> None:
+            while expected:
+                self.expecting -= expected.pop()
+
+        return met
 
     @property
     def awaited(self) -> bool:

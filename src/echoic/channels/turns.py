@@ -22,7 +22,7 @@ class Turns:
     def __init__(self) -> None:
         self.any = False
         """Whether there are any; an attribute, since it is looked at for every run of events."""
-        self._waiting: dict[str, tuple[set[str], Callable[[], None]]] = {}
+        self._waiting: dict[str, tuple[set[str], list[Callable[[], None]]]] = {}
         self._coming: set[str] = set()
         self._turns: dict[str, dict[str, tuple[tuple[dict[int, int], bool], ...]]] = {}
 
@@ -52,7 +52,8 @@ class Turns:
         known = self._turns.get(handle, {})
         missing = {hub for hub in hubs if hub not in known or known[hub][-1][1]}
         if missing:
-            self._waiting[handle] = (missing, then)
+            awaited, others = self._waiting.get(handle, (set[str](), []))  # of a reset that nobody waits for any more
+            self._waiting[handle] = (missing | awaited, [*others, then])
         else:
             then()
 
@@ -67,11 +68,11 @@ class Turns:
 
     def turned(self, handle: str, hub: str) -> None:
         """Wait no longer for a hub to turn a sink away."""
-        missing, then = self._waiting.get(handle, (set[str](), None))
-        missing.discard(hub)
-        if then is not None and not missing:
-            del self._waiting[handle]
-            then()
+        if handle in self._waiting:
+            missing, _ = self._waiting[handle]
+            missing.discard(hub)
+            if not missing:
+                self._go_on(handle)
 
     def expect(self, handle: str) -> None:
         """Note that a sink comes over to this channel: it takes what a hub sends only once that has turned."""
@@ -79,11 +80,16 @@ class Turns:
         self.any = True
 
     def forget(self, handle: str) -> None:
-        """Forget a sink that was closed."""
+        """Forget a sink that was closed; who waits for it to turn goes on."""
         self._coming.discard(handle)
         self._turns.pop(handle, None)
-        self._waiting.pop(handle, None)
         self.any = bool(self._turns or self._coming)
+        self._go_on(handle)
+
+    def _go_on(self, handle: str) -> None:
+        _, waiting = self._waiting.pop(handle, (None, ()))
+        for then in waiting:
+            then()
 
     def taking(self, handle: str, hub: str) -> bool:
         """Tell whether a sink takes what a hub sends next."""

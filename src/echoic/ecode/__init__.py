@@ -71,3 +71,7 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f"echoic.ecode.{_homes[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

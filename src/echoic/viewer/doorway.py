@@ -1,12 +1,12 @@
 """The doorway: HTTP as uvicorn has it, with limits on those whom the guard has not let in.
 
 uvicorn waits without end for the first request of a connection, and for the rest of one that comes byte by byte, so
-that a few hundred connections that say nothing would be all that it has. Here a connection has `STRANGER_SECONDS` until
-a request of it was let in, from one address of another machine there may be so many at a time, and a head has so many
-bytes. A handshake of TLS has `HANDSHAKE_SECONDS` (`limit_handshakes`).
+that a few hundred connections that say nothing would be all that it has. Here a connection has `STRANGER_LOOKS` times
+`LOOK_SECONDS` until a request of it was let in, from one address of another machine there may be so many at a time, and
+a head has so many bytes. A handshake of TLS has `HANDSHAKE_SECONDS` (`limit_handshakes`).
 
-The time of a stranger is counted in looks, one each second: a viewer that stands still, since its machine does or is too
-busy, has not listened meanwhile, and would hang up on people who have said everything in time.
+The time of a stranger is counted in looks, one each second: a viewer that stands still, since its machine does or is
+too busy, has not listened meanwhile, and would hang up on people who have said everything in time.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from echoic.viewer.guard import ADMISSION
 
 __all__ = ["FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "limit_handshakes"]
 
-STRANGER_SECONDS: Final = 5
 LOOK_SECONDS: Final = 1.0
+STRANGER_LOOKS: Final = 5
 HANDSHAKE_SECONDS: Final = 5.0
 FROM_ONE_ADDRESS_MAX: Final = 64
 HEAD_BYTES_MAX: Final = 32 * 1024
@@ -40,7 +40,7 @@ class Doorway(H11Protocol):
         if not is_loopback(host) and others > FROM_ONE_ADDRESS_MAX:
             transport.abort()
             return
-        self._be_patient(STRANGER_SECONDS)
+        self._be_patient(STRANGER_LOOKS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""

@@ -104,7 +104,6 @@ def test_clients_count_and_the_instants_of_all_multicasts_come_back() -> None:
     assert result.throughput == pytest.approx(result.requests / result.seconds)
     curves = packing_curves(list(result.instants_ns.values()), [1, 2, 4], [0.01])
     assert curves.fill[1].seconds < curves.fill[2].seconds
-    assert curves.intervals[0].mean >= 1
 
 
 @pytest.mark.system

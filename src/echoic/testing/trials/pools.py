@@ -1,7 +1,8 @@
 """Processes that share the work of a trial, and end with it.
 
 All that there is to do is handed out at once, hours of it. Whoever ends the trial by a signal or an error must not have
-to wait until it is done, so what nobody has begun by then is called off, and what was begun is a matter of seconds.
+to wait until it is done, so what was not handed to a process by then is called off, and the rest, a task or two for
+each, is a matter of seconds.
 """
 
 import multiprocessing
