@@ -83,7 +83,7 @@ class Company:
                 for effect in effects:
                     self._act(name, hub, effect)
                 hub.stirred.clear()
-                self._carry(hub)
+                self.carry(hub)
         raise AssertionError("the hubs talk without end")
 
     def _act(self, name: str, hub: Concentrator, effect: Effect) -> None:
@@ -98,7 +98,7 @@ class Company:
             case Compile(derivation):
                 compiled(hub, derivation, build(derivation))
 
-    def _carry(self, hub: Concentrator) -> None:
+    def carry(self, hub: Concentrator) -> None:
         for other, target in self.hubs.items():
             neighbour = hub.neighbours.get(target.id)
             if neighbour is not None and neighbour.session.outbox:

@@ -269,7 +269,7 @@ def test_a_wish_of_before_the_manager_was_given_up_is_left_to_what_it_says_when_
 
 def test_nobody_waits_for_a_sink_that_is_closed_while_it_goes_over() -> None:
     scene = GoingOver()
-    carry = scene.company._carry
+    carry = scene.company.carry
 
     def carry_late(hub: Concentrator) -> None:
         """What the source's hub tells the sink's is on its way."""
@@ -279,7 +279,7 @@ def test_nobody_waits_for_a_sink_that_is_closed_while_it_goes_over() -> None:
         carry(hub)
         outbox.extend(late)
 
-    scene.company._carry = carry_late  # type: ignore[method-assign]
+    scene.company.carry = carry_late  # type: ignore[method-assign]
     replies = scene.go(scene.other, "t", "former", "s")
     assert (replies, scene.other.expecting) == ([], 1)
     scene.former.turns.forget("s")
