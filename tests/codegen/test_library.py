@@ -188,8 +188,9 @@ def test_a_refused_module_leaves_nothing_behind() -> None:
 
 
 def test_a_conversion_whose_code_is_refused_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("echoic.codegen.llvm.INTRINSICS", re.compile("none"))
-    monkeypatch.setattr("echoic.codegen.library._objects", {})
+    library = sys.modules["echoic.codegen.library"]
+    monkeypatch.setattr(library, "INTRINSICS", re.compile("none"))
+    monkeypatch.setattr(library, "_objects", {})
     conversion = Conversion(Format.of(numpy.dtype([("a", ">i8")])), Format.of(numpy.dtype([("a", "<i8")])))
     for _ in range(3):
         assert bytes(conversion.convert_fixed((bytes(7) + b"\1") * 3000, 3000)) == (b"\1" + bytes(7)) * 3000

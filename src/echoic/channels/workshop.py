@@ -10,19 +10,17 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from echoic import ecode
 from echoic.channels.context import check_contexts
 from echoic.channels.messages import Step
 from echoic.channels.policy import Policy
 from echoic.channels.portions import portions
-from echoic.ecode import Kernel, Program, Signature, Spelling
+from echoic.ecode import Analysis, Kernel, Program, Signature, Spelling, analyse, check, compile_kernel
 from echoic.errors import EchoicError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Slots
 from echoic.wire import Batch
 
 if TYPE_CHECKING:
     from echoic.channels.member import Member
-    from echoic.ecode import Analysis
 
 __all__ = ["Workshop", "signature_of"]
 
@@ -55,14 +53,14 @@ def signature_of(step: Step) -> Signature:
 
 
 @lru_cache(maxsize=KEPT_MAX)
-def examined(code: str, spelling: Spelling, signature: Signature) -> tuple[Program, "Analysis"]:
+def examined(code: str, spelling: Spelling, signature: Signature) -> tuple[Program, Analysis]:
     """Return the program that a text means for given types, and what is known about it.
 
     Raises:
         ECodeError: The code is wrong.
     """
-    program = ecode.check(code, signature, spelling=spelling)
-    return program, ecode.analyse(program)
+    program = check(code, signature, spelling=spelling)
+    return program, analyse(program)
 
 
 @lru_cache(maxsize=KEPT_MAX)
@@ -72,7 +70,7 @@ def kernel_of(code: str, spelling: Spelling, signature: Signature) -> Kernel:
     Raises:
         ECodeError: The code is wrong.
     """
-    return ecode.compile_kernel(*examined(code, spelling, signature))
+    return compile_kernel(*examined(code, spelling, signature))
 
 
 class Workshop:
@@ -153,7 +151,7 @@ class Workshop:
     def refine(self) -> None:
         """Compile anew with all of the optimiser, if events take long enough to be worth it. This takes a while."""
         if self.heavy:
-            refined = ecode.compile_kernel(self.program, self.analysis, tier="full")
+            refined = compile_kernel(self.program, self.analysis, tier="full")
             self._kernels[self.signature.input.token] = self.main = refined
 
     def _compiled_for(self, format: Format) -> Kernel | None:

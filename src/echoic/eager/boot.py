@@ -63,7 +63,7 @@ def main(folder: Path, paths: list[str]) -> None:
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     for name in HOMES:
         stand(name, folder / name.rpartition(".")[2])
-    sys.modules["echoic.codegen.llvm"] = import_module("echoic.eager.without_llvm")
+    sys.modules["echoic.codegen.library"] = import_module("echoic.eager.without_llvm")
     import_module("echoic.eager.inside").main()
 
 

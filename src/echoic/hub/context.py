@@ -23,8 +23,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from echoic import ecode
-from echoic.ecode import Buffer
+from echoic.ecode import Buffer, check_context, updated
 from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Field, Format, Kind
 from echoic.hub.errands import handling
@@ -60,7 +59,7 @@ class Context:
             LocalError: There is no value of a name in `writable`.
         """
         format = Format.of(type(values)).on(NATIVE)
-        ecode.check_context(format)
+        check_context(format)
         given = dict(functions or {})
         for name in (*format.by_name, *given):
             if hasattr(Context, name) or name in RESERVED or name.startswith("_"):
@@ -113,7 +112,7 @@ class Context:
         if type(value) is float and name in self._singles and field.kind is Kind.FLOAT and field.size == 8:
             self._singles[name].pack_into(self._block, field.offset, value)
             return
-        record = Batch.of([ecode.updated(self._record(), {name: value})], self._format).records
+        record = Batch.of([updated(self._record(), {name: value})], self._format).records
         self.write(field.offset, record[field.offset : field.offset + field.size * field.count])
 
     def __dir__(self) -> list[str]:
@@ -220,7 +219,7 @@ def context_descriptor(declared: object | None) -> bytes:
     if declared is None:
         return b""
     format = Format.of(declared).on(NATIVE)
-    ecode.check_context(format)
+    check_context(format)
     return format.descriptor
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from echoic import ecode
 from echoic.channels import (
     ChannelId,
     DerivationCounts,
@@ -31,7 +30,7 @@ from echoic.channels import (
     Tune,
 )
 from echoic.eager import Modulator, SigningKey, may_stand_for, pack
-from echoic.ecode import Signature
+from echoic.ecode import Signature, check, parameter_format, spelled, updated
 from echoic.errors import FormatError, LocalError, RefusedError
 from echoic.formats import NATIVE, Format
 from echoic.wire import Batch
@@ -76,11 +75,11 @@ def derive_steps(
         raise FormatError(f"channel `{parent.name}` has no type, and only typed channels can be derived from")
     if terms.placement not in PLACEMENTS:
         raise LocalError(f"a placement is one of {', '.join(PLACEMENTS)}, got {terms.placement!r}")
-    text, spelling = ecode.spelled(code)
+    text, spelling = spelled(code)
     made = Format.of(terms.output) if terms.output is not None else None
-    block = ecode.parameter_format(terms.params) if terms.params is not None else None
+    block = parameter_format(terms.params) if terms.params is not None else None
     capacities = tuple(sorted(terms.capacities.items()))
-    program = ecode.check(
+    program = check(
         text,
         Signature(format.on(NATIVE), made and made.on(NATIVE), block, terms.ports, capacities, context),
         spelling=spelling,
@@ -189,7 +188,7 @@ class Parameters:
 
     def _change(self, changes: Mapping[str, object]) -> bool:
         """Change some parameters, unless others have done so meanwhile; then know what they have made of them."""
-        values, ask = ecode.updated(self._values, changes), self._switchboard.ask
+        values, ask = updated(self._values, changes), self._switchboard.ask
         block = encode_block(values, self.format)
         try:
             ask(self._id.address, Tune(self._id.name, block, base=self._version), Done)

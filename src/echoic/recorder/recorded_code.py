@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy
 
-from echoic import ecode
 from echoic.ecode import (
     FUEL,
     Fault,
@@ -31,6 +30,11 @@ from echoic.ecode import (
     Program,
     Signature,
     Spelling,
+    analyse,
+    check,
+    compile_kernel,
+    parameter_format,
+    spelled,
 )
 from echoic.errors import EchoicError, IncompatibleTypesError, JournalError, LocalError
 from echoic.formats import NATIVE, Format, Slots
@@ -78,9 +82,9 @@ class RecordedCode:
             FormatError: The parameters have no type.
             EncodeError: They do not fit it.
         """
-        self._code, self._spelling = ecode.spelled(code)
+        self._code, self._spelling = spelled(code)
         self._name, self._on_fault = name, on_fault
-        block = ecode.parameter_format(params) if params is not None else None
+        block = parameter_format(params) if params is not None else None
         self._params = bytes(Batch.of([params], block).records) if block is not None else b""
         self._signature = Signature(format.on(NATIVE), output.on(NATIVE) if output is not None else None, block)
         self._program = _checked(self._code, self._spelling, self._signature, name)
@@ -161,13 +165,13 @@ class RecordedCode:
 
 @lru_cache(maxsize=KERNELS_MAX)
 def _checked(code: str, spelling: Spelling, signature: Signature, name: str) -> Program:
-    return ecode.check(code, signature, file=f"<{name}>", spelling=spelling)
+    return check(code, signature, file=f"<{name}>", spelling=spelling)
 
 
 @lru_cache(maxsize=KERNELS_MAX)
 def _kernel_of(code: str, spelling: Spelling, signature: Signature, name: str) -> Kernel:
     program = _checked(code, spelling, signature, name)
-    return ecode.compile_kernel(program, ecode.analyse(program))
+    return compile_kernel(program, analyse(program))
 
 
 def retype(recorded: "Recorded", declared: object) -> "Recorded":
