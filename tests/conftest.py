@@ -4,16 +4,21 @@ Where the suite runs in several workers, the tests of a file stay together, sinc
 and those of Spark, since they share one session, and those in a browser, likewise. Groups by marks would say the same
 in thirty files. Files of Spark that start a Java of their own stay together too, so that not all workers have one at a
 time. Files that take long begin early, so that those which are left at the end are short and the workers end together;
-the one that mostly waits begins with two trials, and the Javas behind these, when there is an archive of their classes.
+the one that mostly waits begins with three trials, and the Javas behind these, when there is an archive of their
+classes.
 
 Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly, to collect with one
 thread, and to take its classes from an archive, if there is one (tests/spark/class_archive.py): it lives for a minute,
 and takes half of the computing until it has done its first work.
 
+The tests themselves, sixteen thousand objects with all that they hold, are nothing that a collection of garbage has to
+look at: it took half a second each time, and hundreds of tests ask for one.
+
 Workers of pytest-xdist send reports as UTF-8, and end in the middle of all tests at a text that is none. Hostile texts
 are what some tests here are about, so what a report shows of them is spelled out.
 """
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -64,15 +69,19 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.hookimpl
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-FIRST = ("17_steady", "04_liveness", "03_safety")
-"""Of three workers each has one, while an archive for Spark is made."""
-TRIALS = (
-    "18_strangers", "07_frames", "09_ecode", "08_coverage", "13_many_channels", "01_kills",
-)  # fmt: skip
+FIRST = ("17_steady", "04_liveness", "03_safety", "08_coverage")
+"""Of four workers each has one, while an archive for Spark is made."""
+TRIALS = ("18_strangers", "07_frames", "09_ecode", "13_many_channels", "01_kills")
 """Those that take most of a core, by how much; the others follow with their folder."""
 
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.

@@ -81,7 +81,8 @@ def test_a_parser_that_believes_what_is_written_is_found_with_the_input_that_sho
     (planted / "planted_parser.py").write_text(PLANTED)
     row = Parser("frames", "planted_parser:TARGET")
     monkeypatch.setenv("PYTHONPATH", str(planted))
-    monkeypatch.setattr(coverage, "START", coverage.START.replace("    serve(", PLANT + "    serve("))
+    start = coverage.START.replace('sys.argv[1].split(",")', '["planted_parser"]')  # to watch all of echoic takes long
+    monkeypatch.setattr(coverage, "START", start.replace("    serve(", PLANT + "    serve("))
     findings = coverage.fuzz_parsers([row], 20, 1, tmp_path, lambda done: None)
     [problem] = findings.problems
     assert "IndexError" in problem
