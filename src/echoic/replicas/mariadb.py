@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote
 
 import numpy
 
-from echoic.errors import AddressError, JournalError, LocalError, UnreachableError
+from echoic.errors import AddressError, EchoicError, JournalError, LocalError, UnreachableError
 from echoic.replicas.relational import Dialect, Insertion, RelationalDatabase
 from echoic.replicas.rows import Value
 
@@ -127,8 +127,8 @@ class MariaDBConnection:
         self._broken = pymysql.InterfaceError
         self._place = place
         with self._translated():
-            _knock(options.get("unix_socket"))
             self._connection = pymysql.connect(
+                defer_connect=True,
                 charset="utf8mb4",
                 autocommit=True,
                 sql_mode="STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION",
@@ -138,7 +138,12 @@ class MariaDBConnection:
                 max_allowed_packet=PACKET_BYTES_MAX,
                 **options,
             )
+            self._connection.connect(_reached(options.get("unix_socket")))
+        try:
             self._packet_bytes_max = int(self.ask("SELECT @@max_allowed_packet")[0][0])
+        except EchoicError:
+            self.close()
+            raise
 
     def ask(self, statement: str, values: Sequence[Value] = ()) -> Sequence[Sequence[Any]]:
         """Return the rows that a statement gives.
@@ -235,12 +240,18 @@ class MariaDBConnection:
             raise kind(f"{error.args[-1] if error.args else error} - at {self._place}") from error
 
 
-def _knock(path: object) -> None:
-    """Fail if nobody listens at a Unix socket; PyMySQL would leave its own one open."""
-    if isinstance(path, str):
-        with socket.socket(socket.AF_UNIX) as trial:
-            trial.settimeout(CONNECT_SECONDS_MAX)
-            trial.connect(path)
+def _reached(path: object) -> socket.socket | None:
+    """Return a Unix socket that is connected; PyMySQL would leave its own one open where nobody listens."""
+    if not isinstance(path, str):
+        return None
+    reached = socket.socket(socket.AF_UNIX)
+    try:
+        reached.settimeout(CONNECT_SECONDS_MAX)
+        reached.connect(path)
+    except OSError:
+        reached.close()
+        raise
+    return reached
 
 
 def _raw(value: str | bytes | None) -> bytes:
