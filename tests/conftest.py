@@ -4,8 +4,7 @@ Where the suite runs in several workers, the tests of a file stay together, sinc
 and those of Spark, since they share one session, and those in a browser, likewise. Groups by marks would say the same
 in thirty files. Files of Spark that start a Java of their own stay together too, so that not all workers have one at a
 time. Files that take long begin early, so that those which are left at the end are short and the workers end together;
-the one that mostly waits begins with three trials, and the Javas behind these, when there is an archive of their
-classes.
+the one that mostly waits begins with two trials, and the Javas behind these, when there is an archive of their classes.
 
 Every Java of Spark that a test starts, by itself or by a command, is told to compile lightly, to collect with one
 thread, and to take its classes from an archive, if there is one (tests/spark/class_archive.py): it lives for a minute,
@@ -79,9 +78,9 @@ def spelled_out(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-FIRST = ("17_steady", "04_liveness", "03_safety", "08_coverage")
-"""Of four workers each has one, while an archive for Spark is made."""
-TRIALS = ("18_strangers", "07_frames", "09_ecode", "13_many_channels", "01_kills")
+FIRST = ("17_steady", "04_liveness", "03_safety")
+"""Of three workers each has one, while an archive for Spark is made."""
+TRIALS = ("18_strangers", "07_frames", "09_ecode", "08_coverage", "13_many_channels", "01_kills")
 """Those that take most of a core, by how much; the others follow with their folder."""
 
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.

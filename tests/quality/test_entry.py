@@ -31,7 +31,7 @@ PROGRAMS = {
 }
 """What the tests need of the machine, and what it is called when it is missing."""
 LEVELS = ("base", "spark", "dev", "bench")
-ALL_TESTS = "ran python -m pytest -n 4 in"
+ALL_TESTS = "ran python -m pytest -n 3 in"
 WAIT_SECONDS_MAX = 60
 
 STAND_IN = """\

@@ -38,7 +38,7 @@ FIGURES: Final = {
     STREAMED_WORK: "streamed_times_the_work",
 }
 ROUNDS: Final = 5
-EVENTS_EACH: Final = {ROUND_TRIP: 3, STREAMED: 100}
+EVENTS_EACH: Final = {ROUND_TRIP: 3, STREAMED: 40}
 PAYLOAD: Final = "100 B"
 
 Sample: TypeAlias = Callable[[int], dict[str, float]]
