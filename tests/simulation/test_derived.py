@@ -213,6 +213,25 @@ def test_a_sink_of_what_is_derived_further_is_told_what_it_has_missed_since_othe
     assert scene.missing() == (4, 1)
 
 
+def test_a_sink_of_what_is_derived_from_a_port_that_others_do_not_hear_is_told_what_it_has_missed() -> None:
+    scene = Scene()
+    scene.system.unsubscribe(scene.sink)
+    other = scene.system.add_hub()
+    scene.deriving.derive(scene.target, scene.id, Formula(1, 3, 0), "sink", router=True)
+    scene.system.run(SECOND)
+    heard, unheard = list(scene.deriving.channels.values())[-2:]
+    scene.deriving.subscribe(scene.target, heard)
+    scene.deriving.derive(scene.target, unheard.id, Formula(3, 1, 0), "source")
+    scene.system.run(SECOND)
+    scene.deriving.subscribe(other, list(scene.deriving.channels.values())[-1])
+    scene.system.run(SECOND)
+    scene.sink = scene.system.subscriptions[-1]
+    scene.give_up(other)
+    scene.submit(6)
+    scene.settle()
+    assert scene.missing() == (6, 1)  # as they are, since nobody derives here what would have passed
+
+
 def test_a_sink_that_was_given_up_while_nothing_was_derived_for_faults_is_told_what_it_has_missed() -> None:
     scene = Scene()
     scene.deriving.tune(scene.target, scene.channel, Formula(1, 0, 0, 1))

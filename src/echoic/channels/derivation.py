@@ -295,8 +295,8 @@ class Derivation:
             self._note_spared(instance, batch.record_bytes, made, outlets)
         for port, outlet in outlets:
             events, notice = made.get(port), self._notice(outlet, instance)
-            heard = outlet.fanout.targets or outlet.keepings or outlet.owing  # who is owed must know how many
-            if raw and heard:
+            counted = outlet.owing or self._counting  # who is owed, of this or what is derived of it, knows how many
+            if raw and (outlet.fanout.targets or outlet.keepings or counted):
                 yield Share(outlet, instance.source, batch, local=False, placed=notice)
             if events is not None and (not raw or needed_here(outlet)):
                 for some in split(events) if events.record_bytes > BATCH_BYTES_MAX else (events,):
