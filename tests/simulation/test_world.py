@@ -134,3 +134,7 @@ def test_what_a_source_s_own_hub_has_changed_is_in_force_there_though_the_manage
 
 def test_seeds_that_have_failed_once_hold() -> None:
     assert run_world(94632).delivered > 0  # a sink was not told of the first event of a source that had been silent
+
+
+def test_a_sink_that_is_being_connected_to_when_the_manager_is_given_up_misses_nothing() -> None:
+    assert run_world(5948, "liveness").delivered > 0

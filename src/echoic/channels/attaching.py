@@ -46,7 +46,8 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
 
     def linked(neighbour: "Neighbour | None", address: str) -> None:
         sink = waiting.pop(address)
-        if neighbour is None or member.told is not told:  # the manager was given up, and will say what is so
+        outdated = bool(sink.turns) and member.told is not told  # the manager was given up, and will say who has turned
+        if neighbour is None or outdated:
             member.owe(sink)
             arrange(member)
             silent.append(sink)
