@@ -257,6 +257,29 @@ def test_trouble_is_told_once_however_often_the_pair_was_reset(trusting: MakeHub
     assert len(seen.troubles) == 1
 
 
+def test_trouble_is_told_once_though_pairs_that_were_left_have_yet_to_end(trusting: MakeHub, viewing: MakeHub) -> None:
+    channel = trusting().create("trades", Trade)
+    source, seen = channel.source(), Listener()
+    entered, leave = threading.Event(), threading.Event()
+
+    def handle_slowly(_: Trade) -> None:
+        entered.set()
+        leave.wait(30)
+
+    opened = viewing().open(channel.id, Trade)
+    handle = opened.subscribe(handle_slowly, modulator=Raising(10), on_trouble=seen.troubles.append)
+    source.submit(trade(1))
+    assert entered.wait(30)
+    for _ in range(3):
+        handle.reset(Every(2))
+        handle.reset(Raising(10))
+    source.submit(trade(10))
+    seen.told("event 10 is not liked")
+    leave.set()
+    source.drain(30)
+    assert len(seen.troubles) == 1
+
+
 def test_a_handler_that_was_closed_is_told_of_no_trouble(trusting: MakeHub, viewing: MakeHub) -> None:
     channel = trusting().create("trades", Trade)
     source, closed = channel.source(), Listener()

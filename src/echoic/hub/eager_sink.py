@@ -12,6 +12,7 @@ import itertools
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
@@ -34,6 +35,7 @@ __all__ = ["EagerSink", "Wishes"]
 TRIES_MAX: Final = 60
 TRY_SECONDS: Final = 1.0
 EVENTS_MAX: Final = 1_000_000  # what a demodulator may make of one event
+RECENT_TROUBLES: Final = 16
 log: Final = logging.getLogger("echoic.hub")
 _numbers: Final = itertools.count(1)
 
@@ -66,7 +68,21 @@ class Wishes:
         self.slow: Final = check_slow(slow)
         self.narrow: Final = narrow
         self.on_gap: Final = on_gap
-        self.on_trouble: Final = on_trouble
+        self.on_trouble: Final = Once(on_trouble) if on_trouble is not None else None
+
+
+class Once:
+    """Passes each trouble on once, though several pairs hear of it: those that were left end when all is handled."""
+
+    def __init__(self, told: Callable[[Trouble], object]) -> None:
+        self._told = told
+        self._recent: deque[Trouble] = deque(maxlen=RECENT_TROUBLES)
+
+    def __call__(self, trouble: Trouble) -> None:
+        """Pass it on, unless it was."""
+        if not any(trouble is one for one in self._recent):
+            self._recent.append(trouble)
+            self._told(trouble)
 
 
 class Demodulation:
