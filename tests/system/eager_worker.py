@@ -51,9 +51,10 @@ def command() -> list[str]:
 
 
 def produce(options: dict[str, Any]) -> None:
-    # No limit of load: where others use the processors too, what runs briefly seems to take long, and is suspended.
+    # No limit of load, and a long one of calls: where others use the processors too, what runs briefly seems to take
+    # long, and is suspended.
     keys = {"trusted_keys": tuple(options["trusted"]), "sandboxed_keys": tuple(options["sandboxed"])}
-    policy = echoic.Policy(load_max=1000.0, **keys)
+    policy = echoic.Policy(load_max=1000.0, modulator_seconds_max=5.0, **keys)
     submitted, halted = 0, threading.Event()
     with echoic.Hub("127.0.0.1:0", policy=policy) as hub:
         channel = hub.create("ticks", Tick)
