@@ -232,6 +232,24 @@ def test_a_sink_of_what_is_derived_from_a_port_that_others_do_not_hear_is_told_w
     assert scene.missing() == (6, 1)  # as they are, since nobody derives here what would have passed
 
 
+def test_nothing_is_kept_of_a_source_that_has_ended_where_nobody_listens_to_what_was_derived_of_it_further() -> None:
+    scene = Scene()
+    scene.derive_further(scene.system.add_hub())
+    third = list(scene.deriving.channels.values())[-1]
+    scene.deriving.derive(scene.target, third.id, Formula(3, 1, 0), "source")
+    scene.system.run(SECOND)
+    scene.deriving.subscribe(scene.manager, list(scene.deriving.channels.values())[-1])
+    scene.system.run(SECOND)
+    scene.system.publish(scene.origin, scene.id, SECOND)
+    scene.submit(4)
+    scene.system.unsubscribe(scene.system.subscriptions[-1])
+    scene.system.run(SECOND)
+    assert sum(len(each.instances) for each in scene.origin.core.derivations.values()) == 3
+    scene.system.unpublish(scene.source)
+    scene.settle(2)
+    assert not any(each.instances for each in scene.origin.core.derivations.values())
+
+
 def test_a_sink_that_was_given_up_while_nothing_was_derived_for_faults_is_told_what_it_has_missed() -> None:
     scene = Scene()
     scene.deriving.tune(scene.target, scene.channel, Formula(1, 0, 0, 1))

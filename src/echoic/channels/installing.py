@@ -331,9 +331,9 @@ def _forget(core: "Concentrator", derivation: Derivation, source: int) -> None:
     """Forget the copy for a source, and those of what is derived in turn, whether anybody listens or not."""
     instance = derivation.instances.get(source)
     if instance is not None:
-        derivation.forget(source)
-        for outlet in derivation.outlets.values():
+        for outlet in derivation.outlets.values():  # first: what rests there is found by this copy alone
             forget_source(core, outlet, instance.source)
+        derivation.forget(source)
 
 
 def derive(
