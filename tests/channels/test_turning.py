@@ -8,7 +8,7 @@ from echoic.channels.keeping import JOURNALS_MAX, Keeping
 from echoic.channels.messages import Attach, Done, Message, Turned
 from echoic.channels.quiet import ancestry
 from echoic.formats import Format
-from echoic.rights import parse_rights
+from echoic.rights import Rights, parse_rights
 from echoic.testing.samples import Trade
 from tests.channels.company import Company
 from tests.channels.modulators import Holding, Scene
@@ -319,3 +319,57 @@ def test_a_sink_that_cannot_be_recorded_for_is_refused_though_its_hub_has_to_be_
     company.settle()
     assert [type(reply) for reply in replies] == [Refused]
     assert member.expecting == 0
+
+
+@pytest.mark.parametrize("rights", [None, parse_rights("allow * * *")], ids=["plain", "with rights"])
+def test_a_turn_that_cannot_be_made_is_refused(rights: Rights | None) -> None:
+    company = Company("manager", "source", "sink", rights=rights)
+    for name in ("former", "other"):
+        company.create("manager", name)
+        company.publish("source", "manager", name)
+    company.subscribe("sink", "manager", "former")
+    wanted = company.hubs["source"].members["echoic://manager:1/other"]
+    wanted.keepings = tuple(Keeping(f"journal {number}") for number in range(JOURNALS_MAX))
+    other = company.hubs["sink"].open(ChannelId("manager:1", "other"), Format.of(Trade))
+    other.turns.expect("t")
+    other.sink = SinkHub("sink:1", "block", ("t",), journal="one more")
+    replies: list[Message] = []
+    company.hubs["sink"].join(other, "sink", replies.append, instead="former", handle="s", successor="t")
+    company.settle()
+    assert [type(reply) for reply in replies] == [Refused]
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["from both", "from the manager"])
+def test_a_turn_is_not_made_any_more_when_its_manager_was_given_up(apart: bool) -> None:
+    scene = GoingOver()
+    member = scene.source.members[scene.former.id]
+    scene.source.quiet.begin(member)  # so it has to wait
+    assert scene.go(scene.other, "t", "former", "s") == []
+    scene.source.gone("id-manager", "it cannot be reached")
+    scene.manager.gone("id-source", "it cannot be reached")
+    if apart:
+        scene.source.gone("id-sink", "it cannot be reached")
+        scene.sink.gone("id-source", "it cannot be reached")
+    scene.company.settle()
+    scene.go(scene.former, "s", "other", "t")
+    scene.other.turns.forget("t")
+    scene.other.sink = None
+    scene.sink.leave(scene.other, "sink")
+    scene.source.quiet.end(member)
+    scene.pass_seconds(12)
+    assert scene.former.turns.taking("s", "id-source")
+    assert not scene.source.turning
+
+
+def test_a_wish_of_before_a_source_ended_is_left_to_what_the_next_one_is_told() -> None:
+    scene, replies = GoingOver(), list[Message]()
+    member = scene.source.members[scene.former.id]
+    scene.source.gone("id-sink", "it cannot be reached")
+    scene.sink.gone("id-source", "it cannot be reached")
+    wish = SinkHub("sink:1", "block", ("s",), hub="id-sink", turns={"s": False}, subscription=scene.former.subscription)
+    attached(scene.source, member, wish, replies.append)
+    scene.source.leave(member, "source")
+    scene.source.join(member, "source", replies.append)
+    scene.company.settle()
+    scene.pass_seconds(5)
+    assert scene.former.turns.taking("s", "id-source")

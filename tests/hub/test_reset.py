@@ -361,3 +361,24 @@ def test_a_sink_that_leaves_while_an_event_is_handed_over_does_not_take_it(
     source.submit(Tick(0, 1))
     monkeypatch.undo()
     assert seen.of(0) == [0]
+
+
+def test_a_reset_that_ends_after_the_subscription_was_closed_leaves_nothing(
+    start_hub: StartHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = start_hub().create("ticks", Tick)
+    channel.source()
+    handle = start_hub().open(channel.id, Tick).subscribe(Collector(), modulator=passing(1))
+    follow, followed = handle._following, []  # noqa: SLF001 - in between somebody else closes it
+
+    def closed_meanwhile(*arguments: object) -> object:
+        followed.append(follow(*arguments))
+        handle._trunk.close()  # noqa: SLF001 - as the hub does
+        return followed[0]
+
+    monkeypatch.setattr(handle, "_following", closed_meanwhile)
+    with pytest.raises(LocalError, match="was closed"):
+        handle.reset(passing(2))
+    assert handle.closed
+    assert followed[0].channel.endpoints.sinks == ()
+    handle.close()

@@ -518,4 +518,4 @@ def test_who_follows_lone_events_looks_at_few_blocks_each_time(monkeypatch: pyte
             looked = 0
             assert numbers(items(shelf, number - 90, number - 40)) == list(range(number - 90, number - 40))
             counts.append(looked)
-    assert max(counts) < 1000  # all from the beginning would be 8,000
+    assert 0 < min(counts) <= max(counts) < 1000  # all from the beginning would be 8,000

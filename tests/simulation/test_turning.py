@@ -168,8 +168,12 @@ def test_what_was_turned_does_not_count_when_the_manager_was_given_up_since(seed
     good, handle = scene.origins[0], scene.handles[0]
     member, name = good.core.members[str(scene.system.id)], handle.stage.name
     scene.system.reset(handle, PASSING)  # which the other source refuses
-    while not any(turned.get(name) is False for turned in member.told.values()):
+    for _ in range(20_000):
+        if any(turned.get(name) is False for turned in member.told.values()):
+            break
         scene.system.run(MILLISECOND // 10)
+    else:
+        pytest.fail("it has not turned")
     for other in (scene.manager, scene.listening):
         scene.part(good, other, 40)
     scene.system.run(75 * SECOND)

@@ -74,12 +74,18 @@ def cells(source: Process) -> set[int]:
     """
 
     def begun() -> bool:
-        found = descendants(source.id)
-        lines = [Path(f"/proc/{process}/cmdline").read_bytes() for process in found if alive(process)]
+        lines = map(command_line, descendants(source.id))
         return sum(b"boot.py" in line.partition(b"--")[0] for line in lines) == 2
 
     wait_until(begun, "both have begun")
     return descendants(source.id)
+
+
+def command_line(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""  # it has ended meanwhile
 
 
 def alive(process: int) -> bool:

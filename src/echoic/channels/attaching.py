@@ -46,7 +46,7 @@ def attach_all(core: "Concentrator", member: Member, sinks: Iterable[SinkHub], t
 
     def linked(neighbour: "Neighbour | None", address: str) -> None:
         sink = waiting.pop(address)
-        outdated = bool(sink.turns) and member.told is not told  # the manager was given up, and will say who has turned
+        outdated = bool(sink.turns) and member.told is not told  # another wish will say who has turned
         if neighbour is None or outdated:
             member.owe(sink)
             arrange(member)

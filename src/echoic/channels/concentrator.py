@@ -60,6 +60,7 @@ from echoic.channels.session import UNTOLD_BYTES_MAX, Session
 from echoic.channels.shares import TuneRates, check_link, crowd
 from echoic.channels.sharing import Sharing
 from echoic.channels.transfers import TRANSFERS_FROM, go_on, receive_transfer
+from echoic.channels.turning import call_back
 from echoic.channels.upkeep import concerns_all, look_after, make_known, make_up
 from echoic.errors import ChannelNotFoundError, MalformedFrameError
 from echoic.formats import Format
@@ -166,7 +167,7 @@ class Concentrator:
             member.sink = None
             member.positions.clear()
         else:
-            member.told.clear()
+            member.told = {}
         arrange(member)
         self.ask(member.manager, Leave(member.name, role, self.address, held), ignore)
 
@@ -366,6 +367,7 @@ class Concentrator:
             if neighbour.stands_at(member.manager):
                 member.lose("source", "sink")
                 member.told = {}  # what it says when it is back is later than all that was turned here
+        call_back(self, neighbour)
         for call in self.calls.values():
             call.gone(hub, reason)
         self.sharing.gone(neighbour)

@@ -404,7 +404,7 @@ class Derivation:
 
     def _own_workshop(self) -> Workshop | None:
         """Return the code for sinks in this very hub, which it trusts, though it does not run the code for others."""
-        if self._own is None and any(outlet.sink is not None for outlet in self.outlets.values()):
+        if self._own is None and any(outlet.sink is not None for outlet in list(self.outlets.values())):
             try:
                 self._own = Workshop(self.step, self.policy.for_own_sinks())
             except EchoicError as error:

@@ -38,7 +38,7 @@ def join(
         member.subscription = next(core.subscriptions)
         member.positions.clear()  # events of an earlier one may have come since that was left
     elif role not in member.roles:
-        member.told.clear()  # an order may have come since the last source ended, and sinks have turned elsewhere
+        member.told = {}  # an order may have come since the last source ended, and sinks have turned elsewhere
     member.roles |= {role}
     hub = (member.sink if role == "sink" else None) or SinkHub(core.address)
     hub = msgspec.structs.replace(hub, hub=core.id, subscription=member.subscription)

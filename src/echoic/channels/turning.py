@@ -28,8 +28,9 @@ from echoic.errors import EchoicError, UnreachableError
 
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
+    from echoic.channels.neighbour import Neighbour
 
-__all__ = ["anticipate", "turn", "when_turned"]
+__all__ = ["anticipate", "call_back", "turn", "when_turned"]
 
 DEPARTED_MAX: Final = 4096
 HOLD_NS: Final = 2_000_000_000
@@ -56,6 +57,13 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
         release()
 
     return done
+
+
+def call_back(core: "Concentrator", manager: "Neighbour") -> None:
+    """Make no turn any more that a manager has ordered who was given up: what it says when it is back is later."""
+    for name, order in list(core.turning.items()):
+        if manager.stands_at(ChannelId.parse(order.channel).address):
+            del core.turning[name]
 
 
 def _held(core: "Concentrator", order: Attach) -> Callable[[], None]:
@@ -96,6 +104,9 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
         told = former is not None and _tell(core, former, order.sink, order.handle, taken=False)
 
         def bound(reply: Message) -> None:
+            if isinstance(reply, Refused):
+                answer(reply)
+                return
             _tell(core, member, order.sink, order.successor, taken=True)
             answer(Turned(core.id) if told else reply)
 

@@ -68,10 +68,10 @@ class Wishes:
         self.slow: Final = check_slow(slow)
         self.narrow: Final = narrow
         self.on_gap: Final = on_gap
-        self.on_trouble: Final = Once(on_trouble) if on_trouble is not None else None
+        self.on_trouble: Final = Messenger(on_trouble) if on_trouble is not None else None
 
 
-class Once:
+class Messenger:
     """Passes each trouble on once, though several pairs hear of it: those that were left end when all is handled."""
 
     def __init__(self, told: Callable[[Trouble], object]) -> None:
@@ -80,7 +80,7 @@ class Once:
 
     def __call__(self, trouble: Trouble) -> None:
         """Pass it on, unless it was."""
-        if not any(trouble is one for one in self._recent):
+        if not any(trouble is one for one in tuple(self._recent)):
             self._recent.append(trouble)
             self._told(trouble)
 
@@ -157,13 +157,15 @@ class Stage:
         self.sink: Final = sink
         self.demodulation: Final = demodulation
         told = wishes.on_trouble
-        self._stop: Callable[[], None] = channel.endpoints.listen(told) if told is not None else lambda: None
+        self._stop: Callable[[], None] | None = channel.endpoints.listen(told) if told is not None else lambda: None
 
     def end(self) -> None:
-        """Follow nothing any more."""
-        self._stop()
-        self.demodulation.abandon()
-        self.channel.unfollow()
+        """Follow nothing any more. A second time does nothing."""
+        stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
+            self.demodulation.abandon()
+            self.channel.unfollow()
 
     def run(self, _: Batch) -> str:
         """Hand over what the demodulator has kept, in its place among the events; return what went wrong."""
@@ -248,6 +250,11 @@ class EagerSink:
         self._trunk.start()
 
     @property
+    def closed(self) -> bool:
+        """Whether the subscription was closed, here, by the hub, or because the handler does not keep up."""
+        return self._closed
+
+    @property
     def channel(self) -> "Channel":
         """The derived channel of the modulator, to which others may subscribe as well."""
         return self._stage.channel
@@ -300,6 +307,10 @@ class EagerSink:
                     raise
                 following = self._following(former, self._channel.modulate_for(modulator, share=False), demodulator)
             self._stage, self.modulator = following, modulator
+            if self.closed:  # meanwhile, by its hub or for a handler that does not keep up; perhaps the former alone
+                following.sink.withdraw()
+                following.end()
+                raise LocalError("the subscription was closed")
             self._last_of(former)
 
     def _following(self, former: Stage, wanted: "Channel", demodulator: Demodulator | None) -> Stage:
