@@ -212,7 +212,7 @@ class Campaign:
         code = self._processes["driver"].wait(FINISH_SECONDS)
         assert code == 0, f"the last run ended with {code}"
         for name in ("intake", "recorder"):
-            self._processes[name].send_signal(signal.SIGINT)
+            self._processes[name].terminate()  # not as Ctrl-C does, which whatever is run in the background ignores
             self._processes[name].wait(FINISH_SECONDS)
 
     def _start(self, name: str, command: list[str]) -> None:
