@@ -138,3 +138,7 @@ def test_seeds_that_have_failed_once_hold() -> None:
 
 def test_a_sink_that_is_being_connected_to_when_the_manager_is_given_up_misses_nothing() -> None:
     assert run_world(5948, "liveness").delivered > 0
+
+
+def test_a_source_that_a_hub_outside_holds_up_need_not_be_heard_by_the_core_yet() -> None:
+    assert run_world(18918, "liveness").delivered > 0

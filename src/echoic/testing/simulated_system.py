@@ -366,6 +366,7 @@ class SimulatedSystem:
             check(
                 not subscription.living
                 or not self._progresses(source, subscription)
+                or self._is_held_up(source)
                 or self._heard(source, subscription) > before[source, subscription],
                 f"nothing of source {source.number} at {source.hub.id} has reached subscription {subscription.number} "
                 f"at {subscription.hub.id} within {PROGRESS_NS // SECOND} s after healing",
@@ -526,6 +527,11 @@ class SimulatedSystem:
     def _has_begun(self, source: Source) -> bool:
         """Whether its program has it already: opening a source returns when the manager knows of it, and not before."""
         return "source" in source.member.joined or source.number in self.ledger.submitted
+
+    def _is_held_up(self, source: Source) -> bool:
+        """Whether a source has yet to begin because a hub wants to hear it that need not make progress itself."""
+        outside = [hub for hub in self.hubs if hub.alive and not self.is_healthy(hub)]
+        return not self._has_begun(source) and any(source.member.owes(hub.id) for hub in outside)
 
     def _companions(self, source: Source) -> list[Source]:
         """Return the sources of a hub that have begun to submit."""
