@@ -107,3 +107,5 @@ def test_a_parcel_that_was_mutated_into_something_else_is_left_to_the_parser() -
     assert target.repair is not None
     other = msgspec.msgpack.encode([{1: 2}, "key", b"signature"])
     assert target.repair(other, Random(1)) == other
+    deep = b"\x91" * 5000 + b"\xc0"
+    assert target.repair(deep, Random(1)) == deep

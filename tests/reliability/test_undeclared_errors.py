@@ -1,4 +1,4 @@
-"""Bytes that once made a reader raise what it does not declare: text that is no UTF-8, and nesting beyond Python's."""
+"""Bytes that once made a reader raise what it does not declare: no UTF-8, nesting beyond Python's, values that lack."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from echoic.cli.settings import read_settings
 from echoic.eager.parcel import unpack
 from echoic.engines.embedded.log_blocks import Block, BlockKind
 from echoic.engines.embedded.log_contents import decode_ballot
-from echoic.errors import DeliveryError, EchoicError
+from echoic.errors import DeliveryError, EchoicError, JournalError
 from echoic.groups.agreement.messages import decode_control
 from echoic.groups.roster import Roster, Seat, decode_roster, encode_roster
 from echoic.groups.standing import decode_standing
@@ -77,3 +77,14 @@ def test_a_run_and_settings_that_are_nested_too_deep_are_refused_as_declared(
 
 def test_an_answer_that_is_nested_too_deep_is_none() -> None:
     assert answer_in(DeliveryError({"sink": 'intake:{"x":' + "[" * 5000})) is None
+
+
+@pytest.mark.parametrize("heard", ["note", "fetched"])
+def test_a_run_in_which_something_was_heard_without_its_value_is_refused_as_declared(
+    tmp_path: Path, heard: str
+) -> None:
+    run = tmp_path / "run"
+    head = '{"digest": "d", "seed": 1, "now_ns": 2, "epoch_ns": 3, "int32": false, "limits": {}}'
+    run.write_text(f'{head}\n{{"turns": 2, "now_ns": 5, "heard": "{heard}"}}\n')
+    with pytest.raises(JournalError, match="is not the log of a run"):
+        read_run(run)

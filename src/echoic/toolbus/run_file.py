@@ -203,7 +203,8 @@ def _entry_of(line: Line) -> LogEntry:
         case "lost":
             heard = Lost(line.tool, line.text or "")
         case "note":
-            heard = Note(_decoded(line.saf)[0])
+            (value,) = _decoded(line.saf)
+            heard = Note(value)
         case "line":
             heard = LineRead(line.text)
         case "fetched":

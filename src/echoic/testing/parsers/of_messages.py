@@ -161,7 +161,7 @@ def _resign(data: bytes, draw: Random) -> bytes:
         parcel = twist_msgpack(msgspec.convert(parcel, bytes), draw)  # mutated, it may be anything
         domain = load_place("echoic.eager.parcel:DOMAIN")
         return msgspec.msgpack.encode([parcel, _key().public, _key().sign(domain + parcel)])
-    except (msgspec.MsgspecError, ValueError, TypeError):
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
         return data
 
 
