@@ -3,6 +3,7 @@
 import pytest
 
 from echoic.channels import ChannelId, Concentrator, Drain, Joined, Member, Refused, SinkHub, ignore
+from echoic.channels.answering import carry_out
 from echoic.channels.attaching import attached
 from echoic.channels.keeping import JOURNALS_MAX, Keeping
 from echoic.channels.messages import Attach, Done, Message, Turned
@@ -359,6 +360,17 @@ def test_a_turn_is_not_made_any_more_when_its_manager_was_given_up(apart: bool) 
     scene.pass_seconds(12)
     assert scene.former.turns.taking("s", "id-source")
     assert not scene.source.turning
+
+
+@pytest.mark.parametrize("channel", ["former", "echoic://nowhere/x y", ""])
+def test_an_order_for_what_is_no_channel_is_refused_and_not_kept(channel: str) -> None:
+    scene, replies = GoingOver(), list[Message]()
+    order = Attach(channel, SinkHub("sink:1", "block", ("s",)), (), scene.former.id, "s", "t")
+    carry_out(scene.source, order, replies.append, "id-manager")
+    assert [type(reply) for reply in replies] == [Refused]
+    assert not scene.source.turning
+    scene.source.gone("id-manager", "it broke a rule")
+    assert "id-manager" not in scene.source.neighbours
 
 
 def test_a_wish_of_before_a_source_ended_is_left_to_what_the_next_one_is_told() -> None:

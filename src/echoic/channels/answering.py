@@ -114,6 +114,7 @@ def let_leave(core: "Concentrator", leave: Leave) -> None:
 def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
     """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
     channel, sink = message.channel, message.sink
+    manager = ChannelId.parse(channel).address  # before it is noted: nobody would ever strike what makes no sense
     release = anticipate(core, message) if message.instead else None
 
     def turned(reply: Message) -> None:
@@ -134,7 +135,7 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
         except EchoicError as error:
             turned(Refused(type(error).__name__, str(error)))
 
-    install(core, ChannelId.parse(channel).address, message.lineage, installed)
+    install(core, manager, message.lineage, installed)
 
 
 def _lingers(core: "Concentrator", message: Attach) -> bool:

@@ -247,6 +247,7 @@ class ChannelFuzzer(Fuzzer):
             "neighbours": len(victim.neighbours),
             "open requests": len(victim.requests),
             "searches": len(victim.search),
+            "turns to be made": len(victim.turning),
             "channels": len(victim.members),
             "managed channels and names": len(victim.manager.entries()),
         }
@@ -305,9 +306,9 @@ class ChannelFuzzer(Fuzzer):
         victim.tick(self._now_ns)
         self._act()
         waiting = [hub for call in victim.calls.values() for hub in call.waiting]
-        left = (list(victim.neighbours), len(victim.requests), len(victim.search), waiting)
+        left = (list(victim.neighbours), len(victim.requests), len(victim.search), len(victim.turning), waiting)
         if any(left) or any(member.fanout.targets for member in victim.members.values()):
-            raise AssertionError(f"a hub still keeps neighbours, requests, searches or calls of one it gave up: {left}")
+            raise AssertionError(f"a hub keeps neighbours, requests, searches, turns, calls of one it gave up: {left}")
         self._age = 0
         self.victim, self._mine = self._begin()
 
