@@ -133,7 +133,7 @@ def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
             else:
                 attached(core, core.opened(channel), sink, answer)
         except EchoicError as error:
-            turned(Refused(type(error).__name__, str(error)))
+            turned(Refused.of(error))
 
     install(core, manager, message.lineage, installed)
 

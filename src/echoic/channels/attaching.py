@@ -149,7 +149,7 @@ def attached(core: "Concentrator", member: Member, sink: SinkHub, answer: Answer
         try:
             attach()
         except EchoicError as error:  # whoever was connected to is not to blame
-            answer(Refused(type(error).__name__, str(error)))
+            answer(Refused.of(error))
 
     if core.admission.rights is None or sink.address == core.address:
         attach()

@@ -100,7 +100,7 @@ def install(core: "Concentrator", manager: str, lineage: Sequence[Step], then: T
         try:
             _install_step(core, manager, lineage[: place + 1], parent, go_on)
         except EchoicError as error:
-            go_on(Refused(type(error).__name__, str(error)))
+            go_on(Refused.of(error))
 
 
 def _retuned(core: "Concentrator", manager: str, lineage: Sequence[Step], place: int) -> Sequence[Step]:
@@ -213,7 +213,7 @@ def build(derivation: Derivation) -> Workshop | Refused | None:
     except EchoicError as error:
         if step.recipe.placement != "source" and isinstance(error, RefusedError):
             return None
-        return Refused(type(error).__name__, str(error))
+        return Refused.of(error)
     except Exception as error:  # noqa: BLE001 - the compiler's own mistake: whoever waits must hear of it all the same
         return Refused(RefusedError.__name__, f"the code cannot be compiled here: {error!r} - at `{step.name}`")
 

@@ -87,6 +87,6 @@ def _answering(answer: Answer, step: Callable[Arguments, None]) -> Callable[Argu
         try:
             step(*arguments, **named)
         except EchoicError as error:
-            answer(Refused(type(error).__name__, str(error)))
+            answer(Refused.of(error))
 
     return carried_out

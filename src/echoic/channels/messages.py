@@ -37,7 +37,7 @@ import msgspec
 from echoic.channels.actions import Plain, Steering
 from echoic.channels.journal_messages import Ask, Fetch, Fetched, Kept, Mark, Marked, Tagged
 from echoic.channels.recipe import Placement, Recipe, Step
-from echoic.errors import MalformedFrameError
+from echoic.errors import EchoicError, MalformedFrameError
 from echoic.wire import Buffer
 
 __all__ = [
@@ -486,6 +486,11 @@ class Refused(Tagged, frozen=True):
 
     kind: str
     reason: str
+
+    @classmethod
+    def of(cls, error: EchoicError) -> "Refused":
+        """Return the answer that tells an error to whoever has asked."""
+        return cls(type(error).__name__, str(error))
 
 
 Message: TypeAlias = (

@@ -115,7 +115,7 @@ def turn(core: "Concentrator", member: Member, order: Attach, answer: Answer) ->
                 member.withheld = False
             attached(core, member, order.sink, bound)
         except EchoicError as error:
-            answer(Refused(type(error).__name__, str(error)))
+            answer(Refused.of(error))
         finally:
             release()
 

@@ -186,7 +186,7 @@ class Desk:
         try:
             reply = self._mark(message) if isinstance(message, Mark) else self._fetch(message, inquiry.deadline_ns)
         except EchoicError as error:
-            reply = Refused(type(error).__name__, str(error))
+            reply = Refused.of(error)
         except OSError as error:
             reply = Refused(
                 JournalError.__name__, f"the journal of `{self._recording.channel}` cannot be read: {error}"

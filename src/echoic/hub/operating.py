@@ -71,7 +71,7 @@ class Operating:
                 hub=modulation.hub,
             )
         except EchoicError as error:
-            return Refused(type(error).__name__, str(error))
+            return Refused.of(error)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever foreign code has done
             return Refused(RefusedError.__name__, f"the modulator cannot be installed here: {error!r}")
         if runner.period_ns or runner.buffered:
