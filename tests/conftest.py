@@ -11,7 +11,8 @@ thread, and to take its classes from an archive, if there is one (tests/spark/cl
 and takes half of the computing until it has done its first work.
 
 The tests themselves, sixteen thousand objects with all that they hold, are nothing that a collection of garbage has to
-look at: it took half a second each time, and hundreds of tests ask for one.
+look at: it took half a second each time, and hundreds of tests ask for one. What a file leaves behind, such as
+thousands of event types in caches, is put aside likewise: in the end that was as much.
 
 Workers of pytest-xdist send reports as UTF-8, and end in the middle of all tests at a text that is none. Hostile texts
 are what some tests here are about, so what a report shows of them is spelled out.
@@ -70,6 +71,17 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl
 def pytest_collection_finish() -> None:
+    put_aside()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_stays_is_put_aside() -> Iterator[None]:
+    yield
+    put_aside()
+
+
+def put_aside() -> None:
+    """Let no collection look again at what is there now."""
     gc.collect()
     gc.freeze()
 
