@@ -81,7 +81,7 @@ def what_stays_is_put_aside() -> Iterator[None]:
 
 
 def put_aside() -> None:
-    """Let no collection look again at what is there now."""
+    """Let no collection look again at what has survived this one."""
     gc.collect()
     gc.freeze()
 

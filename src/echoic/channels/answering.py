@@ -114,7 +114,7 @@ def let_leave(core: "Concentrator", leave: Leave) -> None:
 def _attach(core: "Concentrator", message: Attach, answer: Answer) -> None:
     """Send a channel's events to a hub; if it is a derived one, have the derivation at work before."""
     channel, sink = message.channel, message.sink
-    manager = ChannelId.parse(channel).address  # before it is noted: nobody would ever strike what makes no sense
+    manager = ChannelId.parse(channel).address  # before it is noted: `call_back` has to read it
     release = anticipate(core, message) if message.instead else None
 
     def turned(reply: Message) -> None:

@@ -93,9 +93,11 @@ def _bind(core: "Concentrator", member: Member, neighbour: "Neighbour", sink: Si
 def _untold(core: "Concentrator", member: Member, sink: SinkHub) -> list[tuple[str, bool]]:
     """Return what has yet to be told of a hub's sinks; not of those that were turned here, perhaps since this is so."""
     known = member.told.get(sink.address, {})
-    told = member.told[sink.address] = {handle: turned for handle, turned in known.items() if handle in sink.sinks}
-    found = [(handle, taken) for handle, taken in _turns_of(core, sink) if handle not in told]
-    told.update(dict.fromkeys(handle for handle, _ in found))
+    for handle in [handle for handle in known if handle not in sink.sinks]:
+        del known[handle]
+    found = [(handle, taken) for handle, taken in _turns_of(core, sink) if handle not in known]
+    for handle, _ in found:
+        member.tell_of(sink.address, handle)
     return found
 
 

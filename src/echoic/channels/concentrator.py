@@ -357,7 +357,7 @@ class Concentrator:
         for binding in neighbour.bindings.values():
             if binding.member is not None:
                 binding.member.lose("sink")
-        for member in self.members.values():
+        for member in list(self.members.values()):  # whoever has waited for a turn may open channels
             member.turns.gone(hub)
             if (target := member.fanout.detach(hub)) is not None:
                 member.owe(target.sink, target.since)

@@ -35,6 +35,7 @@ from echoic.channels.messages import (
 )
 from echoic.channels.modulation import Modulation
 from echoic.channels.portions import MADE_BYTES_FEW, Spent
+from echoic.channels.quiet import ancestry
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.runner import Runner
 from echoic.channels.shares import check_budget, check_share, crowded_by, resting
@@ -131,9 +132,10 @@ def _install_step(core: "Concentrator", manager: str, lineage: Sequence[Step], p
     _check_place(core.members.get(str(id)), derivation, parent, step)
     if derivation is None:
         check_code(core, step, parent)
-        for resting_key in resting(core, step.owner) if crowded_by(core, step.owner) else ():
-            remove(core, resting_key)
-            break
+        spared = _above(parent)
+        idle = [key for key in resting(core, step.owner) if core.derivations[key] not in spared]
+        if idle and crowded_by(core, step.owner):
+            remove(core, idle[0])
         check_share(core, step)
         _make_room(core, parent)
     outlet = core.open(id, format)
@@ -189,13 +191,19 @@ def _make_room(core: "Concentrator", parent: Member) -> None:
         )
     if len(core.derivations) < core.policy.derivations_max:
         return
+    spared = _above(parent)
     for key, derivation in core.derivations.items():
-        if derivation.idle:
+        if derivation.idle and derivation not in spared:
             remove(core, key)
             return
     limit = core.policy.derivations_max
     core.crowded.add(parent)
     raise RefusedError(f"{len(core.derivations)} derivations are at work in this hub, its limit is {limit}")
+
+
+def _above(parent: Member | None) -> list[Derivation | None]:
+    """Return what a channel is derived by, and what that is derived of, which nobody may hear yet."""
+    return [member.origin for member in ancestry(parent)] if parent is not None else []
 
 
 def build(derivation: Derivation) -> Workshop | Refused | None:
@@ -222,8 +230,9 @@ def compiled(core: "Concentrator", derivation: Derivation, built: Workshop | Run
     """Go on with a derivation whose code was compiled, or with a modulator that is ready to run."""
     waiting, derivation.waiting = derivation.waiting, []
     budgeted = check_budget(core, derivation, built)
+    spared = [derivation, *_above(derivation.parent)]
     for key in resting(core, derivation.step.owner) if budgeted is not built else ():  # it can be compiled again
-        if key in core.derivations and core.derivations[key] is not derivation:
+        if key in core.derivations and core.derivations[key] not in spared:
             remove(core, key)
     built = check_budget(core, derivation, built)
     refused = built if isinstance(built, Refused) else None

@@ -107,7 +107,8 @@ class Manager:
 
         def settled(source: str, reply: Message) -> None:
             waiting.discard(source)
-            if isinstance(reply, Refused):
+            known = name in directory  # it may have been removed meanwhile
+            if isinstance(reply, Refused) and known:
                 if reply.kind == ChannelNotFoundError.__name__:
                     directory.strike(name, source)  # another hub stands there, or it has closed the channel
                 elif source in directory.origins(name):
@@ -115,7 +116,9 @@ class Manager:
                     problems.append(f"{source}: {reply.reason}")
             elif isinstance(reply, Turned):
                 turned.append(reply.hub)
-            if not waiting:
+            if not waiting and not known:
+                answer(Refused(ChannelNotFoundError.__name__, f"channel `{name}` was removed meanwhile"))
+            elif not waiting:
                 answer(_refusal(silent, refusals) or Joined([], turned=tuple(turned)))
 
         if not sources:

@@ -22,7 +22,7 @@ import msgspec
 from echoic.channels.fanout import Fanout
 from echoic.channels.identity import ChannelId
 from echoic.channels.messages import Bind, ChannelCounts, Gap, Placed, Role, SinkHub, Step
-from echoic.channels.turns import Turns
+from echoic.channels.turns import HANDLES_MAX, Turns
 from echoic.errors import ClosedError, MalformedFrameError
 from echoic.formats import Format
 
@@ -40,6 +40,7 @@ REPLY: Final = struct.Struct("<Q")
 POSITIONS_MAX: Final = 65_536
 FORGOTTEN: Final = POSITIONS_MAX // 16
 OWED_MAX: Final = 4096
+TOLD_MAX: Final = 65_536  # hubs, as many as a manager lets take part
 TURNS_MAX: Final = 64
 LINK_LOST: Final = "the link to the source was lost for too long"
 
@@ -253,6 +254,17 @@ class Member:
         while len(self._owed) >= OWED_MAX:
             del self._owed[next(iter(self._owed))]
         self._owed.setdefault(key, dict(self.sources) if since is None else since)
+
+    def tell_of(self, address: str, handle: str, turned: bool | None = None) -> None:
+        """Note that sources here have turned a sink, or (None) that it is not to be turned by what others say."""
+        if address not in self.told and len(self.told) >= TOLD_MAX:
+            return
+        known = self.told.setdefault(address, {})
+        if handle not in known:
+            if len(known) < HANDLES_MAX:
+                known[handle] = turned
+        elif turned is not None:
+            known[handle] = turned
 
     def await_listener(self) -> Callable[[], None]:
         """Note that somebody may listen soon, until what is returned is called, once or more often."""

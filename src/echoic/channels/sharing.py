@@ -25,7 +25,7 @@ from echoic.channels.messages import Done, Message, Refused, Unwatch, Update, Wa
 from echoic.channels.neighbour import Neighbour
 from echoic.channels.requests import Answer, ignore
 from echoic.channels.shared_state import Master, Secondary, SharedPolicy
-from echoic.errors import LimitExceededError, RefusedError, UnreachableError
+from echoic.errors import EchoicError, LimitExceededError, RefusedError, UnreachableError
 from echoic.formats import Format
 
 if TYPE_CHECKING:
@@ -246,7 +246,11 @@ class Sharing:
             if self._secondaries.get(secondary.id) is secondary and secondary.phase != "ended":
                 match reply:
                     case Update(object=secondary.id):
-                        self._take(secondary, reply)
+                        try:
+                            self._take(secondary, reply)
+                        except EchoicError as error:
+                            answer(Refused.of(error))
+                            raise
                     case Refused(kind, reason):
                         self._refused(secondary, kind, reason)
                     case _:

@@ -24,6 +24,7 @@ from echoic.channels.messages import Attach, Message, Refused, SinkHub, Turn, Tu
 from echoic.channels.modulation import Modulation
 from echoic.channels.quiet import ancestry
 from echoic.channels.requests import Answer
+from echoic.channels.turns import HANDLES_MAX
 from echoic.errors import EchoicError, UnreachableError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def anticipate(core: "Concentrator", order: Attach) -> Callable[[], None]:
     core.turning.update(dict.fromkeys(names, order))
     former = core.members.get(order.instead)
     if former is not None:  # even if it is refused: what others have done does not count here
-        former.told.setdefault(order.sink.address, {}).setdefault(order.handle)
+        former.tell_of(order.sink.address, order.handle)
     release = _held(core, order)
 
     def done() -> None:
@@ -156,7 +157,7 @@ def when_turned(
 def _tell(core: "Concentrator", member: Member, sink: SinkHub, handle: str, *, taken: bool) -> bool:
     """Tell a hub that from here on a sink has no part in a channel, or has again; False if it is not sent to."""
     positions = dict(member.sources)
-    member.told.setdefault(sink.address, {})[handle] = taken
+    member.tell_of(sink.address, handle, taken)
     if sink.address == core.address:
         member.turns.note(handle, core.id, positions, taken=taken)
         return False
@@ -167,7 +168,7 @@ def _tell(core: "Concentrator", member: Member, sink: SinkHub, handle: str, *, t
             core.send(hub, Turn(member.number, handle, positions, taken))
             return True
     known = member.departed.pop(sink.address, frozenset()) - {handle}
-    if not taken and len(member.departed) < DEPARTED_MAX:  # its hub may be on its way here
+    if not taken and len(member.departed) < DEPARTED_MAX and len(known) < HANDLES_MAX:  # its hub may be on its way
         known |= {handle}
     if known:
         member.departed[sink.address] = known

@@ -8,7 +8,7 @@ no part in the channel that it leaves. Until the last hub has turned, its hub is
 from collections.abc import Callable, Iterable
 from typing import Final
 
-__all__ = ["Turns"]
+__all__ = ["HANDLES_MAX", "Turns"]
 
 TURNS_MAX: Final = 64
 HANDLES_MAX: Final = 4096

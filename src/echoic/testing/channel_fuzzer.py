@@ -257,6 +257,8 @@ class ChannelFuzzer(Fuzzer):
         for member in victim.members.values():
             kept[f"positions in {member.name}"] = len(member.positions)
             kept[f"targets of {member.name}"] = len(member.fanout.targets)
+            kept[f"hubs told of in {member.name}"] = len(member.told)
+            kept[f"sinks of a hub told of in {member.name}"] = max(map(len, member.told.values()), default=0)
         kept |= {f"ports of {key}": len(derivation.outlets) for key, derivation in victim.derivations.items()}
         kept |= {f"sources of {key}": len(derivation.instances) for key, derivation in victim.derivations.items()}
         kept["derived sources"] = len(self._heard.instances)
@@ -360,8 +362,19 @@ def _make_messages() -> Iterator[Message]:
     yield from (messages.Register("heard", str(HEARD)), messages.Unregister("heard", str(HEARD)))
     yield from (messages.Resolve("heard"), messages.Resolved(str(HEARD)))
     yield messages.Reported("attacker", [ChannelCounts("heard", str(HEARD), "Trade", *range(10))])
+    yield from _make_messages_about_turns(attacker)
     yield from _make_messages_about_derivations(attacker)
     yield from _make_messages_about_shared_objects()
+
+
+def _make_messages_about_turns(attacker: SinkHub) -> Iterator[Message]:
+    derived = str(ChannelId(MINE.address, DERIVED.name))
+    yield messages.Attach(str(MINE), attacker, (), derived, "s", "t")
+    yield messages.Attach(derived, attacker, (DERIVED,), str(MINE), "t", "s")
+    yield messages.Join(MINE.name, "sink", attacker, (), DERIVED.name, "s", "t")
+    yield messages.Joined([attacker], turned=(ATTACKER.hub, "z"), heard=(DERIVED,))
+    yield from (messages.Turn(1, "s", {1: 0, 7: 3}, taken=False), messages.Turn(1, "s", {1: 5}, taken=True))
+    yield messages.Turned(ATTACKER.hub)
 
 
 def _make_messages_about_derivations(attacker: SinkHub) -> Iterator[Message]:
