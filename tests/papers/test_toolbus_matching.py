@@ -93,7 +93,8 @@ def test_types_accept_what_the_rules_say(wanted: Value, value: Value) -> None:
 @settings(max_examples=200)
 @given(st.sampled_from(ALL_TYPES), st.sampled_from(ALL_TYPES), values)
 def test_types_that_have_a_value_in_common_may_hold_each_other(one: Value, other: Value, value: Value) -> None:
-    if "undefined" not in write_text(value) and accepts(one, value) and accepts(other, value):
+    text = write_text(value)  # an empty list is of all types of lists, which nevertheless do not go together
+    if "undefined" not in text and "[]" not in text and accepts(one, value) and accepts(other, value):
         assert may_hold(one, other)
 
 

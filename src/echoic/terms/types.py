@@ -79,7 +79,7 @@ def accepts(type: Value, value: Value) -> bool:  # noqa: A002 - what else would 
 
 
 def may_hold(one: Value, other: Value) -> bool:
-    """Whether there can be a value that is of both types."""
+    """Whether there can be a value that is of both types; that lists of two types may be empty does not count."""
     waiting = [(plain(one), plain(other))]
     seen: set[tuple[Value, Value]] = set()
     while waiting:
