@@ -403,8 +403,8 @@ class Top(App[None]):
         self._draw_head()
 
     def _stands(self) -> bool:
-        """Whether the screen is there: messages may come while it is taken down."""
-        return bool(self.query("#facts")) and bool(self.query("#rate"))
+        """Whether the screen is there: messages may come while it is taken down, one part after the other."""
+        return self.is_running
 
     def _shown_view(self) -> View[Any]:
         return self.views[self.query_one(TabbedContent).active.removeprefix("tab-") or "channels"]
