@@ -7,6 +7,10 @@ from hypothesis import strategies as some
 from echoic.errors import LocalError, MalformedFrameError
 from echoic.groups.agreement import Agreement
 from echoic.groups.agreement.messages import (
+    CONTROL,
+    Admitted,
+    Caught,
+    Control,
     Missed,
     Outgoing,
     Pack,
@@ -83,6 +87,17 @@ def settle(*processes: Process) -> None:
         for sender, out in sent:
             pass_on(sender, out, *processes)
     raise AssertionError("it never becomes quiet")
+
+
+def settle_until(kind: type[Control], *processes: Process) -> list[Outgoing]:
+    """Let everything arrive, until somebody sends a message of a kind; return it, and what else is in its turn."""
+    for _ in range(100):
+        for process in processes:
+            out = process.turn()
+            if any(one.header[0] == CONTROL and isinstance(decode_control(one.header), kind) for one in out):
+                return out
+            pass_on(process, out, *processes)
+    raise AssertionError(f"nobody sends {kind}")
 
 
 def started(**options: int) -> tuple[Process, Process, Process]:
@@ -209,6 +224,41 @@ def test_a_member_that_missed_more_than_is_kept_is_given_a_state() -> None:
     settle(a, b, c)
     assert c.packs == [(6, "c", 1)]
     assert a.packs[-1] == (6, "c", 1)
+
+
+def test_what_was_delivered_beside_a_member_that_catches_up_is_not_lost_when_the_view_breaks() -> None:
+    """It misses a message then, and is given its own Caught behind it all the same."""
+    a, b, c = started()
+    ring(a, b)
+    settle(a, b)
+    ring(a, b, c)
+    caught = settle_until(Caught, a, b, c)
+    a.agreement.send(b"delivered by two of three")
+    settle(a, b)
+    assert a.packs == b.packs == [(4, "a", 1)]
+    pass_on(c, caught, c)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.packs == b.packs == c.packs == [(4, "a", 1)]
+    assert a.views[-1] == b.views[-1] == c.views[-1] == (6, "abc")
+
+
+def test_who_was_admitted_holds_what_it_has_acknowledged_and_nothing_before() -> None:
+    a, b, c = started()
+    ring(a, b)
+    settle(a, b)
+    ring(a, b, c)
+    admitted = settle_until(Admitted, a, b, c)
+    pass_on(b, admitted, a, b)
+    a.agreement.send(b"x")
+    settle(a, b)
+    assert a.packs == a.views[3:] == []
+    pass_on(b, admitted, c)
+    acknowledged = c.turn()
+    pass_on(c, acknowledged, a, b)
+    settle(a, b)
+    assert a.views[3:] == [(4, "abc")]
+    assert a.packs == []  # it is behind the view, and c does not hold it yet
 
 
 def test_a_view_that_breaks_in_the_middle_of_a_round_leaves_nothing_behind() -> None:
@@ -385,12 +435,19 @@ def test_packs_that_come_twice_or_never_are_found(bug: str) -> None:
         run_seeds(bug, range(20))
 
 
+def test_two_sides_of_an_epoch_that_each_let_another_member_in_are_found() -> None:
+    """Two catch up, and one is given its own word that it has, behind messages that it misses."""
+    run_agreement(86994)
+    with pytest.raises(AssertionError, match=r"epoch \d+ has members"):
+        run_agreement(86994, BUGS["newcomers-let-themselves-in"])
+
+
 def test_limbo_that_is_dropped_early_is_found() -> None:
     with pytest.raises(AssertionError, match="elsewhere"):
         run_seeds("limbo-dropped-early", range(100, 120))
 
 
-@pytest.mark.parametrize("seed", [155, 934])
+@pytest.mark.parametrize("seed", [97, 934])
 def test_epochs_that_come_again_while_a_process_lives_that_knew_them_are_found(seed: int) -> None:
     """In memory, and with applications that keep their data, where a majority may be lost."""
     with pytest.raises(AssertionError, match=r"epoch \d+ has members"):

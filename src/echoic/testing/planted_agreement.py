@@ -6,10 +6,11 @@ from typing import Final
 import msgspec
 
 from echoic.groups.agreement import Agreement
-from echoic.groups.agreement.messages import Place
+from echoic.groups.agreement.messages import Caught, Place, decode_control
 from echoic.groups.agreement.order import Order
 from echoic.groups.agreement.primary import Decision, decide
 from echoic.groups.agreement.round import Round
+from echoic.wire import Buffer
 
 __all__ = ["BUGS"]
 
@@ -92,6 +93,19 @@ class LimboDroppedEarly(Agreement):
             self._altered = True
 
 
+class NewcomersLetThemselvesIn(Agreement):
+    """Lets a member take part where it says that it has caught up, as if it held all that others hold there."""
+
+    def _take_control(self, place: Place, data: Buffer) -> None:
+        message, round_ = decode_control(data), self._round
+        if round_ is None or not isinstance(message, Caught) or message.epoch != round_.epoch:
+            super()._take_control(place, data)
+        elif round_.lacks(place):
+            self._admit(round_, place)
+            order = self._order if self._gap is None else self._gap.live
+            round_.uniform.acknowledge(place, order.end)
+
+
 class ForgetsPacks(Agreement):
     """Does not send again what got lost in limbo."""
 
@@ -108,5 +122,6 @@ BUGS: Final[Mapping[str, type[Agreement]]] = {
     "no-promises": NoPromises,
     "epochs-come-again": EpochsComeAgain,
     "limbo-dropped-early": LimboDroppedEarly,
+    "newcomers-let-themselves-in": NewcomersLetThemselvesIn,
     "forgets-packs": ForgetsPacks,
 }

@@ -18,15 +18,15 @@ date. Below is the life of an *epoch*, the time of one primary view.
                                    each sends again those of its packs that are not in it
     5  packs and acks              a pack takes the next position where it comes; it is delivered when all participants
                                    have acknowledged it (`uniform`)
-    6  Caught                      a member that has caught up takes part from this place on: a view is put there
+    6  Caught, Admitted            the chosen one lets in who has caught up (`round`): a view is put there
 
 *Why it is safe.* It is the argument of Paxos and Viewstamped Replication, with the view of the engine below in the
 place of a leader. An order counts as accepted (3) only if every participant, a majority with history, has promised its
 epoch (2), so of two epochs that share a participant the later one is larger. What was delivered in an epoch is held by
 all its participants (4, 5); one of them is in every later primary view, with the highest epoch, and there the longest
-order of that epoch is chosen. Without the promises two sides could settle the same epoch, one of them unheard by the
-other. A member that catches up keeps what it held until it has all of the chosen order: it may yet be the one on whom
-it depends.
+order of that epoch is chosen, which has all that was delivered (`round`). Without the promises two sides could settle
+the same epoch, one of them unheard by the other. A member that catches up keeps what it held until it has all of the
+chosen order: it may yet be the one on whom it depends.
 
 *Limbo.* What a member holds but nobody has delivered stays with it when its side is not primary. If the order chosen
 later does not have it, it is dropped, and its sender, if it lives, sends it again: packs carry the sender's life and
@@ -49,9 +49,11 @@ from echoic.groups.agreement.messages import (
     CONTROL,
     PACK,
     VERSION,
+    Admitted,
     Beginning,
     Caught,
     Chunk,
+    Control,
     Done,
     Item,
     Membership,
@@ -273,7 +275,7 @@ class Agreement:
     def _takes_part(self, round_: Round) -> bool:
         return round_.established and self._own in round_.participants and self._accepted == round_.epoch
 
-    def _tell(self, message: State | Promise | Ready | Want | Caught | Piece) -> None:
+    def _tell(self, message: Control) -> None:
         self.outgoing.append(Outgoing(encode_control(message), b"", isinstance(message, State)))
 
     def _announce(self) -> None:
@@ -281,22 +283,9 @@ class Agreement:
         self._serial += 1
         self._altered = False
         self._states.pop(self._own, None)
-        self._tell(
-            State(
-                VERSION,
-                self._me,
-                self._life,
-                self._members,
-                self._serial,
-                self._history,
-                self._promised,
-                self._accepted,
-                self._delivered,
-                self._order.end,
-                self._order.senders,
-                self._applied,
-            )
-        )
+        order = self._order
+        has = (self._history, self._promised, self._accepted, self._delivered, order.end, order.senders, self._applied)
+        self._tell(State(VERSION, self._me, self._life, self._members, self._serial, *has))
 
     def _void(self) -> None:
         """End the round: nothing of its epoch counts any more, here and at all others of the view."""
@@ -330,8 +319,8 @@ class Agreement:
             case Want():
                 if round_.decision.chosen == self._own and self._accepted == round_.epoch:
                     self._serve(round_, place, message)
-            case Caught():
-                self._admit(round_, place)
+            case Caught() | Admitted():
+                self._let_in(round_, place, message)
             case Beginning() | Chunk() | Missed() | Done():
                 self._take_piece(round_, place, message)
             case _:
@@ -402,14 +391,19 @@ class Agreement:
         elif self._accepted == round_.epoch:
             self._tell(Caught(round_.epoch))
 
+    def _let_in(self, round_: Round, place: Place, message: Caught | Admitted) -> None:
+        """Answer who has caught up, if this member is the chosen one; where that one has answered, it takes part."""
+        chosen = round_.decision.chosen
+        if isinstance(message, Caught):
+            if chosen == self._own and round_.lacks(place):
+                self._tell(Admitted(round_.epoch, place))
+        elif chosen == place and round_.lacks(message.place):
+            self._admit(round_, message.place)
+
     def _admit(self, round_: Round, place: Place) -> None:
         """Let a member that has caught up take part: a view is put at this place."""
-        if not round_.established or place in round_.participants or place not in round_.decision.counted:
-            return
-        round_.admit(place, 0)
+        round_.admit(place)
         self._append(round_.membership)
-        end = self._order.end if self._gap is None else self._gap.live.end
-        round_.admit(place, end)
         if place == self._own:
             self._resume(round_)
 

@@ -25,6 +25,7 @@ __all__ = [
     "HEADER_BYTES",
     "PACK",
     "VERSION",
+    "Admitted",
     "Beginning",
     "Caught",
     "Chunk",
@@ -51,7 +52,7 @@ __all__ = [
     "encode_pack",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 PACK: Final = 1
 ACK: Final = 2
 CONTROL: Final = 3
@@ -146,9 +147,16 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Caught(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """Is up to date, and takes part from here on."""
+    """Is up to date, and wants to take part."""
 
     epoch: int
+
+
+class Admitted(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """A member that has caught up takes part from here on; only the chosen member says so."""
+
+    epoch: int
+    place: Place
 
 
 class Beginning(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -192,7 +200,7 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag=9):
 
 
 Piece: TypeAlias = Beginning | Chunk | Missed | Done
-Control: TypeAlias = State | Promise | Ready | Want | Caught | Piece
+Control: TypeAlias = State | Promise | Ready | Want | Caught | Admitted | Piece
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final[msgspec.msgpack.Decoder[Control]] = msgspec.msgpack.Decoder(Control)

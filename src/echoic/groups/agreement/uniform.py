@@ -24,9 +24,9 @@ class Uniform:
     def __init__(self, participants: Iterable[Place] = ()) -> None:
         self._held: dict[Place, int] = dict.fromkeys(participants, 0)
 
-    def admit(self, place: Place, position: int) -> None:
-        """Count a further participant, that holds everything up to a position."""
-        self._held[place] = position
+    def admit(self, place: Place) -> None:
+        """Count a further participant; what it holds is not known before it acknowledges."""
+        self._held[place] = 0
 
     def acknowledge(self, place: Place, position: int) -> None:
         """Note that a participant holds everything up to a position."""
