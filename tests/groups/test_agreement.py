@@ -328,6 +328,49 @@ def test_a_cold_start_is_above_every_epoch_that_a_living_member_has_accepted() -
     assert min(epochs) > before
 
 
+def test_a_cold_start_is_above_an_epoch_that_a_living_member_has_only_caught_up_with() -> None:
+    a, b, c = started()
+    for _ in range(5):
+        ring(a, b)
+        settle(a, b)
+    ring(a, b, c)
+    settle(a, b, c)
+    before = c.agreement.statistics().epoch  # a and b have promised it
+    a, b = Process("a", 2), Process("b", 2)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert a.views[-1] == b.views[-1] == c.views[-1]
+    assert min(process.agreement.statistics().epoch for process in (a, b, c)) > before
+
+
+def test_who_holds_less_than_an_application_has_kept_ends_before_the_others_go_on_with_that() -> None:
+    """Otherwise it went on behind what it holds, if the view breaks when the others have settled and it has not."""
+    a, b, c = started()
+    ring(a, b)
+    settle(a, b)
+    a.agreement.send(b"what c has not been given")
+    settle(a, b)
+    a, b = Process("a", 2, applied=1), Process("b", 2, applied=1)
+    ring(a, b, c)
+    for receivers in ((a, b, c), (a, b)):  # all decide; c does not hear that all have promised
+        for sender, out in [(process, process.turn()) for process in (a, b, c)]:
+            pass_on(sender, out, *receivers)
+    ring(a, b)
+    settle(a, b)
+    a.agreement.send(b"further")
+    settle(a, b)
+    ring(a, b, c)
+    settle(a, b, c)
+    c.turn()
+    assert c.packs == []
+    assert c.had(Ended)
+    c = Process("c", 2)
+    ring(a, b, c)
+    settle(a, b, c)
+    assert c.had(Restored)
+    assert a.packs == b.packs == c.packs == [(2, "a", 1)]
+
+
 def test_a_member_that_says_nothing_is_reported_after_a_second() -> None:
     a, b, c = started()
     ring(a, b, c)

@@ -347,6 +347,11 @@ class Agreement:
             self._suspend("the other processes of the group have another configuration of members")
         elif not decision.primary:
             self._suspend(decision.reason)
+        elif decision.anew and self._history:
+            # Nobody can tell which of its packs the chosen application has: another life begins with the first one.
+            # It ends before it promises. If it was cut off when the others settle, it would still have a history then,
+            # and later on be given what comes behind what it holds.
+            self._end("a majority was lost, and the group goes on from what an application has kept: start anew")
         else:
             self._round = Round(decision, self._states)
             if self._own in decision.participants:
@@ -360,10 +365,6 @@ class Agreement:
         """All participants have promised: accept the chosen order, or ask for what is missing of it."""
         round_.settled = True
         decision = round_.decision
-        if decision.anew and self._history:
-            # Nobody can tell which of its packs the chosen application has: another life begins with the first one.
-            self._end("a majority was lost, and the group goes on from what an application has kept: start anew")
-            return
         if self._own in decision.same:
             if decision.anew:
                 self._base = self._delivered = decision.position
@@ -379,7 +380,7 @@ class Agreement:
         self._want(round_, self._gap)
 
     def _accept(self, round_: Round) -> None:
-        self._accepted = round_.epoch
+        self._accepted = self._promised = round_.epoch
         self._history = self._altered = True
         self._told = 0
 

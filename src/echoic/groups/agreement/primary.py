@@ -18,8 +18,9 @@ history) brings the others up to date. What a lost majority alone held is lost: 
 
 The *epoch* is above everything that a member of the view has promised, and grows with every State that is replaced by
 a later one, so that no process ever promises the same epoch twice. Processes forget it when they end: after a cold
-start epochs may come again that only ended ones had promised. Those that live are all in it, so it is above whatever
-one of them holds, and an order of before is never taken for one of after it.
+start epochs may come again that only ended ones had promised. Those that live are all in it, and whoever accepts an
+epoch has promised it with that, also when it has only caught up. So it is above whatever one of them holds, and an
+order of before is never taken for one of after it.
 """
 
 from collections.abc import Mapping, Sequence
