@@ -4,7 +4,9 @@
 
 Each program comes from a seed of its own, so `--seed N --count 1` shows one again. Programs run in processes of their
 own: one that is ended by a signal, or does not come back, is a finding like any other, and the campaign goes on behind
-it. Memory that these processes free or get is filled with rubbish (`MALLOC_PERTURB_`), so that reading what was never
+it. What counts is what a program has had of the processor (`patience`), since a campaign may be held up.
+
+Memory that these processes free or get is filled with rubbish (`MALLOC_PERTURB_`), so that reading what was never
 written does not give zeros by luck.
 """
 
@@ -15,14 +17,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from echoic.testing.ecode_fuzz_programs import Case, draw_case
-from echoic.testing.ecode_fuzz_runner import Rig, Tally
+from echoic.testing.ecode_fuzz_runner import Rig, Tally, Verdict
 from echoic.testing.ecode_fuzz_shrinking import shrink
+from echoic.testing.patience import EXHAUSTED, Waiting, within
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -30,12 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["CampaignReport", "Finding", "run_campaign", "show"]
 
 FINDINGS_MAX: Final = 10
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 60.0  # of the processor, for one program
+WAITING_SECONDS_MAX: Final = 3600.0  # by the clock, for one program and for making it smaller
 REPORT_EVERY: Final = 200
 PERTURB: Final = "165"
 REFUSALS_KEPT: Final = 20
 
 Progress = tuple[int, Tally, list["Finding"], list[str]]
+Judge: TypeAlias = Callable[[Case], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,14 @@ class CampaignReport:
 
 
 def run_campaign(
-    seed: int, count: int, processes: int = 1, *, talk: bool = False, rig: type[Rig] = Rig
+    seed: int,
+    count: int,
+    processes: int = 1,
+    *,
+    talk: bool = False,
+    rig: type[Rig] = Rig,
+    patience_seconds: float = PATIENCE_SECONDS,
+    waiting_seconds_max: float = WAITING_SECONDS_MAX,
 ) -> CampaignReport:
     """Run the programs of `count` seeds from `seed` on, and return what became of them.
 
@@ -76,12 +88,14 @@ def run_campaign(
         processes: How many at a time.
         talk: Whether to print findings and progress while it runs.
         rig: What runs the programs.
+        patience_seconds: How much of the processor a program may take.
+        waiting_seconds_max: How long to wait for one by the clock, without the time in which nothing here runs.
     """
     report = CampaignReport()
     shares = [count // processes + (number < count % processes) for number in range(processes)]
     workers, first = [], seed
     for share in shares:
-        workers.append(_Worker(first, first + share, rig))
+        workers.append(_Worker(first, first + share, rig, patience_seconds, waiting_seconds_max))
         first += share
     began = told = time.monotonic()
     while any(worker.alive for worker in workers) and len(report.findings) < FINDINGS_MAX:
@@ -102,8 +116,12 @@ def run_campaign(
 class _Worker:
     """A process that runs the programs of some seeds, started anew behind one that ended it."""
 
-    def __init__(self, first: int, end: int, rig: type[Rig]) -> None:
+    def __init__(
+        self, first: int, end: int, rig: type[Rig], patience_seconds: float, waiting_seconds_max: float
+    ) -> None:
         self._rig = rig
+        self._patience_seconds = patience_seconds
+        self._waiting_seconds_max = waiting_seconds_max
         self._end = end
         self._next = first
         self._process: SpawnProcess | None = None
@@ -155,11 +173,13 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe(duplex=False)
         self._current = context.Value("q", self._next)
-        self._seen, self._since = self._next, time.monotonic()
+        self._seen, self._waiting = self._next, Waiting(time.monotonic())
         os.environ["MALLOC_PERTURB_"] = PERTURB
         try:
             self._process = context.Process(
-                target=_work, args=(self._rig, self._next, self._end, self._current, other), daemon=True
+                target=_work,
+                args=(self._rig, self._patience_seconds, self._next, self._end, self._current, other),
+                daemon=True,
             )
             self._process.start()
         finally:
@@ -168,8 +188,8 @@ class _Worker:
 
     def _stuck(self) -> bool:
         if self._current.value != self._seen:
-            self._seen, self._since = self._current.value, time.monotonic()
-        return time.monotonic() - self._since > PATIENCE_SECONDS
+            self._seen, self._waiting = self._current.value, Waiting(time.monotonic())
+        return self._waiting.look(time.monotonic()) > self._waiting_seconds_max
 
     def _end_of_process(self) -> str:
         """Return how a program ended the process, "" if it ended because everything was done."""
@@ -179,9 +199,11 @@ class _Worker:
         if process.is_alive():
             process.kill()
             process.join()
-            return f"did not come back for {PATIENCE_SECONDS:.0f} s"
+            return f"did not come back for {self._waiting_seconds_max:g} s"
         process.join()
         code = process.exitcode or 0
+        if code == -EXHAUSTED:
+            return f"did not come back within {self._patience_seconds:g} s of the processor"
         if code < 0:
             return f"ended by {signal.Signals(-code).name}"
         return f"ended its process with code {code}" if code or self._next < self._end else ""
@@ -189,6 +211,7 @@ class _Worker:
 
 def _work(
     rig_class: type[Rig],
+    patience_seconds: float,
     first: int,
     end: int,
     current: "multiprocessing.sharedctypes.Synchronized[int]",
@@ -196,9 +219,13 @@ def _work(
 ) -> None:
     """Run the programs of some seeds and tell the parent now and then."""
     rig, tally, refusals = rig_class(), Tally(), []
+
+    def judge(case: Case) -> Verdict:
+        return within(patience_seconds, rig.judge, case)
+
     for seed in range(first, end):
         current.value = seed
-        finding, refusal = _try(rig, seed, tally)
+        finding, refusal = _try(judge, seed, tally)
         refusals += [refusal] if refusal else []
         if finding or (seed + 1 - first) % REPORT_EVERY == 0 or seed + 1 == end:
             try:
@@ -208,32 +235,32 @@ def _work(
             tally, refusals = Tally(), []
 
 
-def _try(rig: Rig, seed: int, tally: Tally) -> tuple[Finding | None, str]:
+def _try(judge: Judge, seed: int, tally: Tally) -> tuple[Finding | None, str]:
     """Return the finding, if the program of a seed is one, and why it was refused, if it was."""
     case = draw_case(seed)
     try:
-        verdict = rig.judge(case)
+        verdict = judge(case)
     except Exception:  # noqa: BLE001 - whatever a compiler raises but its declared error is a finding
         tally.add(Tally(1))
-        return Finding(seed, traceback.format_exc(), shrink(case, lambda one: _raises(rig, one)).source), ""
+        return Finding(seed, traceback.format_exc(), shrink(case, lambda one: _raises(judge, one)).source), ""
     tally.add(verdict.tally)
     if not verdict.difference:
         return None, f"seed {seed}: {verdict.refusal}" if verdict.refusal else ""
-    smaller = shrink(case, lambda one: _differs(rig, one))
-    return Finding(seed, rig.judge(smaller).difference or verdict.difference, smaller.source), ""
+    smaller = shrink(case, lambda one: _differs(judge, one))
+    return Finding(seed, judge(smaller).difference or verdict.difference, smaller.source), ""
 
 
-def _raises(rig: Rig, case: Case) -> bool:
+def _raises(judge: Judge, case: Case) -> bool:
     try:
-        rig.judge(case)
+        judge(case)
     except Exception:  # noqa: BLE001 - as above
         return True
     return False
 
 
-def _differs(rig: Rig, case: Case) -> bool:
+def _differs(judge: Judge, case: Case) -> bool:
     try:
-        return bool(rig.judge(case).difference)
+        return bool(judge(case).difference)
     except Exception:  # noqa: BLE001 - another finding than the one that is made smaller
         return False
 

@@ -4,6 +4,9 @@
 
 Native code that reads or writes one byte outside of what it was given is ended by a signal, at the instruction that did
 it, instead of finding whatever lies there.
+
+How large random data will be is not known before it is there, so the memory grows when something does not fit. What was
+placed before stays where it is, guards and all, for as long as somebody has it.
 """
 
 import ctypes
@@ -13,16 +16,26 @@ from typing import Final
 __all__ = ["GuardedMemory"]
 
 PROTECTION_NONE: Final = 0
+SIZE_MAX: Final = 256 << 20  # no event has more bytes
 
 
 class GuardedMemory:
-    """A piece of memory with a guard before and behind it, used again for each piece of data.
+    """A piece of memory with a guard before and behind it, used again for each piece of data."""
 
-    Raises:
-        MemoryError: The system refuses to guard it.
-    """
+    def __init__(self, size: int = 1 << 20, *, size_max: int = SIZE_MAX) -> None:
+        """Guard the first piece.
 
-    def __init__(self, size: int = 1 << 20) -> None:
+        Args:
+            size: How many bytes it has.
+            size_max: How many bytes data may have for which a larger piece is made.
+
+        Raises:
+            MemoryError: The system refuses to guard it.
+        """
+        self._size_max = size_max
+        self._guard(size)
+
+    def _guard(self, size: int) -> None:
         page = mmap.PAGESIZE
         self._size = -(-size // page) * page
         self._whole = mmap.mmap(-1, self._size + 2 * page)
@@ -38,10 +51,13 @@ class GuardedMemory:
         """Return a copy of `data` that ends, or starts, where a guard is.
 
         Raises:
-            ValueError: It is larger than the memory.
+            MemoryError: It needs a larger piece, which the system refuses to guard.
+            ValueError: It is larger than the memory may become.
         """
+        if len(data) > max(self._size, self._size_max):
+            raise ValueError(f"{len(data)} bytes do not fit, limit is {self._size_max}")
         if len(data) > self._size:
-            raise ValueError(f"{len(data)} bytes do not fit into {self._size}")
+            self._guard(max(len(data), min(2 * self._size, self._size_max)))
         begin = 0 if at_start else self._size - len(data)
         inside = self._inside[begin : begin + len(data)]
         inside[:] = data

@@ -5,25 +5,30 @@ both back ends must agree about every byte, in memory between guard pages. The o
 (`ecode_c_programs`), and the C compiler of the machine is asked as well. Where there is none, all programs are of the
 first kind, and the figures say so.
 
-Each half runs in processes of its own: a program that ends one is a finding.
+Each half runs in processes of its own: a program that ends one is a finding, and one that takes too much of the
+processor is ended with its process. Processes that compare with C share their work and end together, so the programs
+that they had are tried once more by themselves, which shows whose fault it was.
 """
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 
 from echoic.testing.ecode_c_twin import c_compiler, compare_with_c
 from echoic.testing.ecode_fuzz import run_campaign, show
+from echoic.testing.patience import within
 from echoic.testing.trials.pools import pool
 from echoic.testing.trials.trial import PROBLEMS_MAX, Findings, Tell
 
 __all__ = ["run"]
 
 BATCH: Final = 100
-STEP: Final = 1000
+STEP: Final = 5000  # with 1000, a twentieth of the processor goes into starting processes
+PATIENCE_SECONDS: Final = 300.0  # of the processor, for a batch
 ALONE_MAX: Final = 5000  # programs; campaigns of more use every processor
 SEEDS: Final = 2**40
 
@@ -73,14 +78,39 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
 
 def _by_c(compiler: str, seed: int, size: int, processes: int) -> Generator[tuple[int, list[str]]]:
     """Yield how many programs were compared with C, and what differed."""
-    shares = {start: min(BATCH, size - start) for start in range(0, size, BATCH)}
-    with pool(processes) as workers:
-        waiting = {
-            start: workers.submit(compare_with_c, compiler, seed * SEEDS + start, count)
-            for start, count in shares.items()
-        }
-        for start, future in waiting.items():
+    left = {start: min(BATCH, size - start) for start in range(0, size, BATCH)}
+    while left:
+        with pool(processes) as workers:
+            waiting: dict[int, Future[list[str]]] = {}
+            with suppress(BrokenProcessPool):
+                for start, count in left.items():
+                    waiting[start] = _submit(workers, compiler, seed, start, count)
+            for start, future in waiting.items():
+                with suppress(BrokenProcessPool):
+                    found = future.result()
+                    yield left.pop(start), found
+        # Batches are begun in their order, so these are the ones that processes had when one of them ended.
+        suspects = {start: left.pop(start) for start in list(left)[:processes]}
+        if suspects:
+            yield sum(suspects.values()), _alone(compiler, seed, suspects)
+
+
+def _alone(compiler: str, seed: int, suspects: Mapping[int, int]) -> list[str]:
+    """Return what differs in some batches, each in a process of its own, and which of them ends it."""
+    problems: list[str] = []
+    ended = []
+    for start, count in suspects.items():
+        with pool(1) as workers:
             try:
-                yield shares[start], future.result()
+                problems += _submit(workers, compiler, seed, start, count).result()
             except BrokenProcessPool:
-                yield shares[start], [f"a program of seed {seed * SEEDS + start} ended its process"]
+                ended.append(f"a program of seed {seed * SEEDS + start}")
+    limit = f"took more than {PATIENCE_SECONDS:g} s of the processor"
+    if not ended:
+        seeds = " or ".join(str(seed * SEEDS + start) for start in suspects)
+        return [*problems, f"a program of seed {seeds} ended its process, or {limit}, and did not do so alone"]
+    return [*problems, *(f"{which} ended its process, or {limit}" for which in ended)]
+
+
+def _submit(workers: ProcessPoolExecutor, compiler: str, seed: int, start: int, count: int) -> Future[list[str]]:
+    return workers.submit(within, PATIENCE_SECONDS, compare_with_c, compiler, seed * SEEDS + start, count)
