@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from echoic.channels import CREDIT_BYTES, Derivation, Placement, Policy, Slow
+from echoic.channels import CREDIT_BYTES, ChannelId, Derivation, Placement, Policy, Slow
 from echoic.channels.directory import Directory
 from echoic.testing import SimulatedHub, SimulatedSystem
 from echoic.testing.derived_book import Formula
 from echoic.testing.network import MILLISECOND, SECOND
-from echoic.testing.simulated_deriving import DerivedChannel
+from echoic.testing.simulated_deriving import DerivedChannel, Tuning
 from echoic.testing.simulated_ends import Sample, Source, Subscription
 from echoic.testing.simulation import run_simulation
 from tests.simulation.hash_seeds import printed_under_hash_seeds
@@ -34,7 +34,7 @@ def test_a_channel_that_nobody_hears_counts_while_others_of_its_group_are_derive
     assert run_simulation(6461, "liveness", derived=True).derived_delivered
 
 
-@pytest.mark.parametrize("seed", [40328])
+@pytest.mark.parametrize("seed", [40328, 96896, 97872, 98063])
 def test_seeds_that_have_failed_once_hold(seed: int) -> None:
     assert run_simulation(seed, derived=True).derived_delivered > 0
 
@@ -70,8 +70,16 @@ def test_a_book_that_takes_no_later_parameters_from_others_is_found(monkeypatch:
 class Scene:
     """A manager, a source's hub and a sink's hub with one derived channel; nothing is submitted unless a test does."""
 
-    def __init__(self, placement: Placement = "source", slow: Slow = "block", *, load_bytes: int = 0) -> None:
-        self.system = SimulatedSystem(1)
+    def __init__(
+        self,
+        placement: Placement = "source",
+        slow: Slow = "block",
+        *,
+        load_bytes: int = 0,
+        seed: int = 1,
+        freezes: bool = False,
+    ) -> None:
+        self.system = SimulatedSystem(seed, freezes=freezes)
         self.system.quiet = True
         self.deriving = self.system.derived
         self.manager, self.origin, self.target = (self.system.add_hub() for _ in range(3))
@@ -352,6 +360,57 @@ def test_a_change_that_waits_for_the_next_manager_is_in_force_in_the_hub_that_as
     scene.run_until(lambda: tuning.confirmed_ns > 0)
     assert Formula.of(scene.derivation.step.values) == tuning.formula
     scene.settle(5)
+
+
+def change_by_way_of_another_port() -> tuple[Scene, Tuning]:
+    """Let a hub with a source change parameters by a port that it has not opened, while another manager begins."""
+    scene = Scene()
+    scene.deriving.derive(scene.target, scene.id, Formula(1, 3, 0), "source", router=True)
+    scene.system.run(SECOND)
+    other, heard = list(scene.deriving.channels.values())[-2:]
+    scene.deriving.subscribe(scene.origin, heard)
+    scene.system.run(SECOND)
+    assert str(other.id) not in scene.origin.core.members
+    scene.system.farewell(scene.manager)
+    scene.run_until(lambda: scene.origin.core.neighbours[scene.manager.id].leaving)
+    tuning = scene.deriving.tune(scene.origin, other, Formula(1, 3, 1, 1))
+    scene.replace_manager().core.manager.directory.adopt(other.lineage)
+    scene.run_until(lambda: tuning.confirmed_ns > 0)
+    return scene, tuning
+
+
+def test_a_change_by_way_of_another_port_is_in_force_in_the_hub_that_asked_for_it() -> None:
+    scene, tuning = change_by_way_of_another_port()
+    group = str(ChannelId(tuning.channel.id.address, tuning.channel.lineage[-1].group))
+    assert Formula.of(scene.origin.core.derivations[group].step.values) == tuning.formula
+    scene.settle(5)
+
+
+def test_a_change_that_overtakes_the_word_that_a_hub_has_sources_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("echoic.channels.concentrator.make_known", lambda *_: None)
+    with pytest.raises(AssertionError, match="was confirmed"):
+        change_by_way_of_another_port()
+
+
+@pytest.mark.parametrize("pause_ms", [0, 2, 20])
+def test_a_change_that_a_manager_confirms_while_it_takes_leave_is_in_force_in_the_hub_that_asked_for_it(
+    pause_ms: int,
+) -> None:
+    scene = Scene(seed=2, freezes=True)
+    scene.system.farewell(scene.manager)
+    scene.system.run(pause_ms * MILLISECOND)
+    tuning = scene.deriving.tune(scene.origin, scene.channel, Formula(1, 2, 1, 1))
+    scene.run_until(lambda: tuning.confirmed_ns > 0)
+    assert Formula.of(scene.derivation.step.values) == tuning.formula
+
+
+def test_a_hub_that_has_taken_leave_is_told_of_no_change_though_it_asks_for_one() -> None:
+    scene = Scene(seed=2, freezes=True)
+    scene.system.farewell(scene.origin)
+    scene.system.run(20 * MILLISECOND)
+    tuning = scene.deriving.tune(scene.origin, scene.channel, Formula(1, 2, 1, 1))
+    scene.run_until(lambda: tuning.confirmed_ns > 0)
+    assert Formula.of(scene.derivation.step.values) == EVEN
 
 
 def test_a_manager_begun_anew_confirms_a_change_for_those_who_have_joined_it_and_tells_others_when_they_do() -> None:

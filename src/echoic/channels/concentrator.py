@@ -124,6 +124,7 @@ class Concentrator:
         self.subscriptions: Final = itertools.count(1)
         self.retry_ns = 0
         self.now_ns = 0
+        self.leaving = False
 
     def open(self, id: ChannelId, format: Format | None) -> Member:
         """Return this hub's part in a channel."""
@@ -269,6 +270,7 @@ class Concentrator:
 
     def farewell(self) -> None:
         """Tell every neighbour that this hub ends."""
+        self.leaving = True
         for hub, neighbour in self.neighbours.items():
             self.post(hub, FrameKind.CONTROL, encode_message(0, Farewell()))
             neighbour.leaving = True  # it is not dialled again
@@ -514,8 +516,13 @@ class Concentrator:
         return member
 
     def when_linked(self, address: str, then: Then, hub: str = "", *, last: bool = False) -> None:
-        """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made."""
-        found = [one for one in self.neighbourhood.at(address) if not one.leaving and hub in ("", one.id)]
+        """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made.
+
+        Who has taken leave is not asked but whoever comes after him. A hub that takes leave itself meets nobody afresh:
+        it goes on with those whom it has, since they refuse a further connection as long as there is one.
+        """
+        known = [one for one in self.neighbourhood.at(address) if hub in ("", one.id)]
+        found = [one for one in known if self.leaving or not one.leaving]
         if found:  # of several the last came after the others had ended
             then(max(reversed(found), key=lambda one: one.connected), "")
         elif self.search.add(address, then, self.now_ns, last=last):

@@ -5,8 +5,9 @@ the code runs, while other things may happen, then the events and all that was d
 events by `DerivedBook`:
 
     parameters   when a change was confirmed, no source's hub that the manager knew and could reach uses what it
-                 replaced, and never the hub that has asked for it; in the end all of them, and all sinks that derive,
-                 use the same, which is the last that was confirmed
+                 replaced, and never the hub that has asked for it, unless it has taken leave, which ends its sources
+                 first; in the end all of them, and all sinks that derive, use the same, which is the last that was
+                 confirmed
     bounds       a hub keeps no derivation, no copy of one and no number of a source that nobody needs any more
 """
 
@@ -361,7 +362,8 @@ class Deriving:
                 tuning.holders.append((hub, derivation))
                 continue
             told = in_time and hub.address in known and not system.strangers_since(manager, hub, tuning.asked_ns)
-            if told or (hub is tuning.asker and hub.address in origins):
+            asker = hub is tuning.asker and not hub.core.leaving
+            if told or asker:
                 used = Formula.of(derivation.step.values)
                 check(False, "{} was confirmed, {} derives {} with {}", tuning.formula, hub.id, channel.id.name, used)
 
