@@ -8,6 +8,7 @@ from echoic.errors import LocalError, MalformedFrameError
 from echoic.groups.agreement import Agreement
 from echoic.groups.agreement.messages import (
     CONTROL,
+    VERSION,
     Admitted,
     Caught,
     Control,
@@ -15,6 +16,7 @@ from echoic.groups.agreement.messages import (
     Outgoing,
     Pack,
     Place,
+    State,
     decode_ack,
     decode_control,
     decode_pack,
@@ -22,6 +24,7 @@ from echoic.groups.agreement.messages import (
     encode_control,
     encode_pack,
 )
+from echoic.groups.agreement.primary import decide
 from echoic.groups.engine import Delivered, Ended, EngineEvent, Restored, StateWanted, Suspended, Viewed
 from echoic.testing.planted_agreement import BUGS
 from echoic.testing.simulated_agreement import EpochBook, run_agreement
@@ -311,6 +314,23 @@ def test_a_cold_start_goes_on_from_the_application_that_has_most() -> None:
     assert c.had(Restored)
     assert not b.had(Restored)
     assert a.views == b.views == c.views == [(1, "abc")]
+
+
+def test_a_cold_start_goes_on_from_who_was_given_most_though_its_application_has_not_said_so_yet() -> None:
+    members = ("a", "b", "c", "d", "e")
+
+    def state(name: str, *, accepted: int = 0, end: int = 0, applied: int = 0) -> State:
+        return State(VERSION, name, 1, members, 1, accepted > 0, accepted, accepted, end, end, {}, applied)
+
+    given_most, behind = state("a", accepted=9, end=10, applied=5), state("b", accepted=8, end=7, applied=7)
+    started = [state(name) for name in "cd"]
+    places = {"abcde".index(one.name) + 1: one for one in (given_most, behind, *started, state("e", applied=7))}
+    decision = decide(members, {(node, 1): one for node, one in places.items()})
+    assert (decision.primary, decision.cold, decision.anew) == (True, True, False)
+    assert (decision.chosen, decision.position, decision.same) == ((1, 1), 10, {(1, 1)})
+    places[5] = state("e", applied=8)
+    decision = decide(members, {(node, 1): one for node, one in places.items()})
+    assert (decision.chosen, decision.anew, decision.same) == ((5, 1), True, {(5, 1)})
 
 
 def test_a_cold_start_is_above_every_epoch_that_a_living_member_has_accepted() -> None:

@@ -13,8 +13,10 @@ is what the view goes on with. Those who hold the same are *participants* at onc
 catch up beside them and are admitted later. If they are none, all with history take part, and the view waits for them.
 
 *Cold start.* If there is no majority with history, because nobody has any yet or because a majority was lost, all
-configured members must be there. Then the one whose application has most messages (of equal ones: the one with most
-history) brings the others up to date. What a lost majority alone held is lost: so it is with a group in memory.
+configured members must be there. If some have history, the one of them who would be chosen above holds whatever any of
+them was given, and brings the others up to date; unless the application of one without history has more messages than
+any of theirs. Then that one does, as when nobody has history. What a lost majority alone held is lost: so it is with a
+group in memory. Applications say what they have a little late, so of those with history none is preferred for it.
 
 The *epoch* is above everything that a member of the view has promised, and grows with every State that is replaced by
 a later one, so that no process ever promises the same epoch twice. Processes forget it when they end: after a cold
@@ -60,33 +62,36 @@ def decide(members: Sequence[str], states: Mapping[Place, State]) -> Decision:
     known = _counted(members, states)
     voters = {place: state for place, state in known.items() if state.history}
     if 2 * len(voters) > len(members):
-        chosen = max(voters, key=lambda place: (voters[place].accepted, voters[place].end, place))
+        chosen = _holder_of_most(voters)
         same = frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
         participants = same if 2 * len(same) > len(members) else frozenset(voters)
         end = voters[chosen].end
         return Decision(epoch, signature, True, "", False, chosen, False, end, same, participants, frozenset(known))
     if len(known) == len(members):
-        return _begin_cold(epoch, signature, known)
+        return _begin_cold(epoch, signature, known, voters)
     present = ", ".join(sorted(state.name for state in known.values()))
     reason = f"{len(voters)} of {len(members)} configured members are present with the group's history ({present})"
     return Decision(epoch, signature, False, reason, counted=frozenset(known))
 
 
-def _begin_cold(epoch: int, signature: Signature, known: Mapping[Place, State]) -> Decision:
-    chosen = max(known, key=lambda place: (*_progress(known[place]), place))
-    best = known[chosen]
-    if best.history:
-        end = best.end
-        same = frozenset(place for place, state in known.items() if state.history and _alike(state, best))
+def _begin_cold(
+    epoch: int, signature: Signature, known: Mapping[Place, State], voters: Mapping[Place, State]
+) -> Decision:
+    chosen = max(known, key=lambda place: (known[place].applied, place in voters, place))
+    if chosen in voters:
+        chosen = _holder_of_most(voters)
+        end = voters[chosen].end
+        same = frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
     else:
         end = max(state.end for state in known.values())  # no member sees its positions go back
-        same = frozenset(p for p, state in known.items() if not state.history and state.applied == best.applied)
-    everybody = frozenset(known)
-    return Decision(epoch, signature, True, "", True, chosen, not best.history, end, same, everybody, everybody)
+        most = known[chosen].applied
+        same = frozenset(place for place in known if place not in voters and known[place].applied == most)
+    everybody, anew = frozenset(known), chosen not in voters
+    return Decision(epoch, signature, True, "", True, chosen, anew, end, same, everybody, everybody)
 
 
-def _progress(state: State) -> tuple[int, bool, int, int]:
-    return (state.applied, state.history, state.accepted, state.end)
+def _holder_of_most(voters: Mapping[Place, State]) -> Place:
+    return max(voters, key=lambda place: (voters[place].accepted, voters[place].end, place))
 
 
 def _alike(one: State, other: State) -> bool:
