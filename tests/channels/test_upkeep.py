@@ -90,9 +90,7 @@ def test_a_change_that_was_asked_for_while_the_manager_was_ending_waits_until_it
     assert answers == [(Done(), HIGH)]
 
 
-def test_a_change_waits_until_the_manager_knows_of_the_sources_though_the_end_of_its_former_one_was_not_noticed() -> (
-    None
-):
+def test_a_change_waits_until_the_manager_knows_of_the_sources_though_its_former_end_was_not_noticed() -> None:
     parted = Parted()
     parted.begin_anew()
     parted.company.meet("manager", "origin")

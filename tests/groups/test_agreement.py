@@ -36,10 +36,12 @@ SECOND_NS = 1_000_000_000
 class Process:
     """A member, where it is, and what it was given."""
 
-    def __init__(self, name: str, life: int, applied: int = 0, kept_bytes_max: int = 1_000_000) -> None:
+    def __init__(
+        self, name: str, life: int, applied: int = 0, kept_bytes_max: int = 1_000_000, members: tuple[str, ...] = NAMES
+    ) -> None:
         self.name = name
-        self.place: Place = ("abc".index(name[0]) + 1, life)
-        self.agreement = Agreement(name, NAMES, life=life, applied=applied, kept_bytes_max=kept_bytes_max)
+        self.place: Place = ("abcd".index(name[0]) + 1, life)
+        self.agreement = Agreement(name, members, life=life, applied=applied, kept_bytes_max=kept_bytes_max)
         self.events: list[EngineEvent] = []
 
     def turn(self, now_ns: int = 0) -> list[Outgoing]:
@@ -327,10 +329,38 @@ def test_a_cold_start_goes_on_from_who_was_given_most_though_its_application_has
     places = {"abcde".index(one.name) + 1: one for one in (given_most, behind, *started, state("e", applied=7))}
     decision = decide(members, {(node, 1): one for node, one in places.items()})
     assert (decision.primary, decision.cold, decision.anew) == (True, True, False)
-    assert (decision.chosen, decision.position, decision.same) == ((1, 1), 10, {(1, 1)})
+    assert (decision.chosen, decision.position, decision.same) == ((1, 1), 10, frozenset([(1, 1)]))
     places[5] = state("e", applied=8)
     decision = decide(members, {(node, 1): one for node, one in places.items()})
-    assert (decision.chosen, decision.anew, decision.same) == ((5, 1), True, {(5, 1)})
+    assert (decision.chosen, decision.anew, decision.same) == ((5, 1), True, frozenset([(5, 1)]))
+
+
+@pytest.mark.parametrize("limbo", [False, True])
+def test_a_cold_start_begins_though_the_application_of_the_chosen_member_has_less_than_what_others_have_kept(
+    limbo: bool,
+) -> None:
+    four = ("a", "b", "c", "d")
+    a, b, c, d = (Process(name, 1, members=four) for name in four)
+    ring(a, b, c, d)
+    settle(a, b, c, d)
+    a.agreement.send(b"x")
+    pass_on(a, a.turn(), a, b, c, d)
+    for sender, acks in [(process, process.turn()) for process in (a, b, c, d)]:
+        pass_on(sender, acks, a, c, d)  # b holds the pack, and is cut off before it learns that all do
+    for process in (a, c, d):
+        process.turn()
+    assert (a.packs, b.packs) == ([(2, "a", 1)], [])
+    a.agreement.note_applied(1)
+    if limbo:  # then b is the one that holds most, and otherwise it is as good as a
+        b.agreement.send(b"y")
+        pass_on(b, b.turn(), b)
+    c, d = Process("c", 2, 1, members=four), Process("d", 2, 1, members=four)  # a majority is lost; they have kept x
+    ring(a, b, c, d)
+    settle(a, b, c, d)
+    assert a.views[-1] == b.views[-1] == c.views[-1] == d.views[-1]
+    assert a.packs[:1] == b.packs[:1] == [(2, "a", 1)]
+    assert a.packs == b.packs
+    assert not a.had(Restored)
 
 
 def test_a_cold_start_is_above_every_epoch_that_a_living_member_has_accepted() -> None:

@@ -518,8 +518,8 @@ class Concentrator:
     def when_linked(self, address: str, then: Then, hub: str = "", *, last: bool = False) -> None:
         """Go on when there is a link to an address, to a certain hub there if one is named, or it cannot be made.
 
-        Who has taken leave is not asked but whoever comes after him. A hub that takes leave itself meets nobody afresh:
-        it goes on with those whom it has, since they refuse a further connection as long as there is one.
+        Who has taken leave is not asked but whoever comes after him. A hub that takes leave itself goes on with those
+        whom it has, since they refuse a further connection as long as there is one.
         """
         known = [one for one in self.neighbourhood.at(address) if hub in ("", one.id)]
         found = [one for one in known if self.leaving or not one.leaving]

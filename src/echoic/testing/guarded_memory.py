@@ -36,16 +36,20 @@ class GuardedMemory:
         self._guard(size)
 
     def _guard(self, size: int) -> None:
+        """Make a piece between guards and take it in the place of what is there; nothing changes if that is refused."""
         page = mmap.PAGESIZE
-        self._size = -(-size // page) * page
-        self._whole = mmap.mmap(-1, self._size + 2 * page)
-        self._inside = memoryview(self._whole)[page : page + self._size]
-        address = ctypes.addressof(ctypes.c_char.from_buffer(self._whole))
+        inside = -(-size // page) * page
+        try:
+            whole = mmap.mmap(-1, inside + 2 * page)
+        except OSError as error:
+            raise MemoryError(f"cannot have {inside + 2 * page} bytes: {error}") from error
+        address = ctypes.addressof(ctypes.c_char.from_buffer(whole))
         library = ctypes.CDLL(None, use_errno=True)
         library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        for guard in (address, address + page + self._size):
+        for guard in (address, address + page + inside):
             if library.mprotect(guard, page, PROTECTION_NONE):
                 raise MemoryError(f"cannot guard a page, errno {ctypes.get_errno()}")
+        self._size, self._inside = inside, memoryview(whole)[page : page + inside]
 
     def place(self, data: bytes | bytearray, *, at_start: bool = False) -> memoryview:
         """Return a copy of `data` that ends, or starts, where a guard is.

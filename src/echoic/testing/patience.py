@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 
 def within(processor_seconds: float, work: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-    """Return what some work returns; it ends this process if it takes so much of the processor."""
+    """Return what some work returns; it ends this process if it takes so much of the processor.
+
+    A process has one such timer, so the work sets no limit of its own.
+    """
     signal.setitimer(signal.ITIMER_PROF, processor_seconds)
     try:
         return work(*arguments, **keywords)

@@ -96,6 +96,8 @@ class SimulatedMember:
         self.sent = 0
         self.ended = False
         self.speed: Final = system.random.choice((0.1, 0.5, 1.0))
+        self._prompt: Final = system.later.choice((1.0, 1.0, 0.2))
+        """How often it says at once what its application has."""
         self._system = system
         kept = system.kept_bytes_max
         self.agreement: Final = system.make(self.name, system.names, life=life, applied=len(given), kept_bytes_max=kept)
@@ -117,6 +119,8 @@ class SimulatedMember:
         """End a turn: learn what happened, and hand over what is to be sent."""
         for event in self.agreement.flush(self._system.now_ns):
             self._learn(event)
+        if self._system.later.random() < self._prompt:
+            self.agreement.note_applied(len(self.given))
         unordered = self._system.below.processes[self.node].unordered
         outgoing = self.agreement.outgoing
         while outgoing and len(unordered) < 8:
@@ -158,7 +162,6 @@ class SimulatedMember:
                 system.trace(f"{self.name}/{self.life} suspended: {event.reason}")
             case Ended():
                 self.ended = True
-        self.agreement.note_applied(len(self.given))
 
 
 class SimulatedAgreement:
@@ -167,9 +170,10 @@ class SimulatedAgreement:
     def __init__(self, seed: int, make: Callable[..., Agreement] = Agreement) -> None:
         self.seed: Final = seed
         self.random: Final = Random(seed)
+        self.later: Final = Random(~seed)
         self.make: Final = make
         random = self.random
-        count = random.choice((2, 3, 3, 3, 3, 5))
+        count = random.choice((2, 3, 3, 3, 4, 5))
         self.names: Final = [f"m{node}" for node in range(count)]
         self.durable: Final = random.random() < 0.3
         self.kept_bytes_max: Final = random.choice((0, 2000, 10_000, 1_000_000))

@@ -139,8 +139,6 @@ class Agreement:
         self._order = Order()
         self._origin = -1
         """How many messages the application had when the order began; below 0 if that is not known here."""
-        self._base = 0
-        """Where the order began: what was before is known to nobody."""
         self._shown = 0
         """Where that is which the group has been told last."""
         self._history = self._altered = self._suspended = self.ended = False
@@ -229,7 +227,6 @@ class Agreement:
         if not 0 <= position <= self._delivered:
             raise LocalError(f"expected the state as of a position up to {self._delivered}, got {position}")
         to, want = asked
-        position = max(position, self._base)
         if position >= self._shown:  # between it and what is delivered are views that were not this member's
             position = self._delivered
         if position + 1 < self._order.first:  # what came after it was forgotten meanwhile
@@ -367,14 +364,16 @@ class Agreement:
         decision = round_.decision
         if self._own in decision.same:
             if decision.anew:
-                self._base = self._delivered = decision.position
                 self._order, self._origin = Order(decision.position), self._applied
+            elif decision.cold:  # what was given to anybody is given here; else who has kept it would wait for this one
+                given = max(round_.states[place].delivered for place in decision.counted)
+                self._deliver_until(min(given, self._order.end))
             self._accept(round_)
             self._order.append(round_.membership)
             self._tell(Ready(round_.epoch))
             return
         senders = {} if decision.anew else round_.states[decision.chosen].senders
-        have = self._delivered if self._history and not decision.cold else -1
+        have = self._delivered if self._history else -1
         self._gap = Gap(have, Order(decision.position, senders), self._gap_bytes_max)
         self._gap.follow(round_.membership)
         self._want(round_, self._gap)
@@ -504,9 +503,12 @@ class Agreement:
         """Send a member what it misses, if it is still here; otherwise ask the group for its state.
 
         A process that was started anew may have been given more in its life before than this member so far, and its
-        application have kept it. That is in the chosen order, so its state waits until that is delivered.
+        application have kept it. That is in the chosen order, so its state waits until that is delivered. In a cold
+        start that was done already, though the application may be yet to say so.
         """
-        if want.fresh and want.applied > self._applied and self._delivered < round_.decision.position:
+        decision = round_.decision
+        more = want.fresh and want.applied > self._applied
+        if more and not decision.cold and self._delivered < decision.position:
             self._early[to] = want
             return
         have = want.have

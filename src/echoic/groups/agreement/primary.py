@@ -16,7 +16,8 @@ catch up beside them and are admitted later. If they are none, all with history 
 configured members must be there. If some have history, the one of them who would be chosen above holds whatever any of
 them was given, and brings the others up to date; unless the application of one without history has more messages than
 any of theirs. Then that one does, as when nobody has history. What a lost majority alone held is lost: so it is with a
-group in memory. Applications say what they have a little late, so of those with history none is preferred for it.
+group in memory. Applications say what they have a little late, so of those with history none is preferred for it; but
+who is chosen first gives its own what any of them was given, so that it has as much when others ask for its state.
 
 The *epoch* is above everything that a member of the view has promised, and grows with every State that is replaced by
 a later one, so that no process ever promises the same epoch twice. Processes forget it when they end: after a cold
@@ -77,16 +78,16 @@ def decide(members: Sequence[str], states: Mapping[Place, State]) -> Decision:
 def _begin_cold(
     epoch: int, signature: Signature, known: Mapping[Place, State], voters: Mapping[Place, State]
 ) -> Decision:
-    chosen = max(known, key=lambda place: (known[place].applied, place in voters, place))
-    if chosen in voters:
+    most = max(state.applied for state in known.values())
+    anew = all(state.applied < most for state in voters.values())
+    if anew:  # whoever has history ends before this comes true, so it is the order's beginning for everybody
+        same = frozenset(place for place, state in known.items() if state.applied == most)
+        chosen, end = max(same), 0
+    else:
         chosen = _holder_of_most(voters)
         end = voters[chosen].end
         same = frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
-    else:
-        end = max(state.end for state in known.values())  # no member sees its positions go back
-        most = known[chosen].applied
-        same = frozenset(place for place in known if place not in voters and known[place].applied == most)
-    everybody, anew = frozenset(known), chosen not in voters
+    everybody = frozenset(known)
     return Decision(epoch, signature, True, "", True, chosen, anew, end, same, everybody, everybody)
 
 
