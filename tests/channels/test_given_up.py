@@ -31,17 +31,24 @@ def wait(core: Concentrator) -> None:
         core.tick(second * 900_000_000)
 
 
-@pytest.mark.parametrize("end", [give_up, wait])
-def test_who_asks_is_answered_though_a_channel_that_another_waits_for_was_removed(
-    end: Callable[[Concentrator], None],
-) -> None:
-    company, replies, joined = Company("manager", "other"), list[Message](), list[Message]()
+def removed_while_somebody_joins() -> tuple[Concentrator, list[Message]]:
+    """Return a manager that asks a source about a sink, of a channel that is no more, and what the sink is answered."""
+    company, joined = Company("manager", "other"), list[Message]()
     company.create("manager")
     company.meet("other", "manager")
     core = company.hubs["manager"]
     carry_out(core, Join("trades", "source", SinkHub("other:1")), ignore, "id-other")
     carry_out(core, Join("trades", "sink", SinkHub("sink:1")), joined.append, "id-other")
     core.manager.directory.remove("trades")
+    return core, joined
+
+
+@pytest.mark.parametrize("end", [give_up, wait])
+def test_who_asks_is_answered_though_a_channel_that_another_waits_for_was_removed(
+    end: Callable[[Concentrator], None],
+) -> None:
+    core, joined = removed_while_somebody_joins()
+    replies: list[Message] = []
     core.ask("other:1", Browse(), replies.append)
     end(core)
     assert [type(reply) for reply in joined] == [Refused]
@@ -50,13 +57,7 @@ def test_who_asks_is_answered_though_a_channel_that_another_waits_for_was_remove
 
 
 def test_a_source_that_knows_nothing_of_a_channel_which_was_removed_is_not_to_blame() -> None:
-    company, joined = Company("manager", "other"), list[Message]()
-    company.create("manager")
-    company.meet("other", "manager")
-    core = company.hubs["manager"]
-    carry_out(core, Join("trades", "source", SinkHub("other:1")), ignore, "id-other")
-    carry_out(core, Join("trades", "sink", SinkHub("sink:1")), joined.append, "id-other")
-    core.manager.directory.remove("trades")
+    core, joined = removed_while_somebody_joins()
     core.requests.answered("id-other", last_request(core), Refused("ChannelNotFoundError", "it is not known here"))
     assert [reply.kind for reply in joined if isinstance(reply, Refused)] == ["ChannelNotFoundError"]
 

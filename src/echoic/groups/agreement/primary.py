@@ -63,8 +63,7 @@ def decide(members: Sequence[str], states: Mapping[Place, State]) -> Decision:
     known = _counted(members, states)
     voters = {place: state for place, state in known.items() if state.history}
     if 2 * len(voters) > len(members):
-        chosen = _holder_of_most(voters)
-        same = frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
+        chosen, same = _holders_of_most(voters)
         participants = same if 2 * len(same) > len(members) else frozenset(voters)
         end = voters[chosen].end
         return Decision(epoch, signature, True, "", False, chosen, False, end, same, participants, frozenset(known))
@@ -84,15 +83,16 @@ def _begin_cold(
         same = frozenset(place for place, state in known.items() if state.applied == most)
         chosen, end = max(same), 0
     else:
-        chosen = _holder_of_most(voters)
+        chosen, same = _holders_of_most(voters)
         end = voters[chosen].end
-        same = frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
     everybody = frozenset(known)
     return Decision(epoch, signature, True, "", True, chosen, anew, end, same, everybody, everybody)
 
 
-def _holder_of_most(voters: Mapping[Place, State]) -> Place:
-    return max(voters, key=lambda place: (voters[place].accepted, voters[place].end, place))
+def _holders_of_most(voters: Mapping[Place, State]) -> tuple[Place, frozenset[Place]]:
+    """Return who holds the order of the highest epoch, and of that the most: the one who is chosen, and all of them."""
+    chosen = max(voters, key=lambda place: (voters[place].accepted, voters[place].end, place))
+    return chosen, frozenset(place for place in voters if _alike(voters[place], voters[chosen]))
 
 
 def _alike(one: State, other: State) -> bool:
