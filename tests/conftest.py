@@ -20,6 +20,7 @@ are what some tests here are about, so what a report shows of them is spelled ou
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Protocol
@@ -45,7 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell every Java how to run; the workers have it from the process that starts them, which makes the archive."""
+    """Tell every Java how to run; the workers have it from the process that starts them, which makes the archive.
+
+    A shell lets what it starts in the background ignore Ctrl-C, and all that this starts: tests press it all the same.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "SPARK_SUBMIT_OPTS" in os.environ:
         return
     from tests.spark.class_archive import archive_path, make_archive_aside, sharing_options

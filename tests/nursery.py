@@ -170,7 +170,6 @@ class _Nursery:
         """Keep nothing of the nursery, and take what the process was given."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, self._handled)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # though tests in the background ignore it
         self._place.close()
         for each in (self._deaths, self._noticed, end, *self._ends.values()):
             os.close(each)

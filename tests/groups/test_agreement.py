@@ -535,6 +535,13 @@ def test_two_sides_of_an_epoch_that_each_let_another_member_in_are_found() -> No
         run_agreement(86994, BUGS["newcomers-let-themselves-in"])
 
 
+@pytest.mark.parametrize("seed", [59, 115])
+def test_an_order_that_is_accepted_before_all_have_promised_its_epoch_is_found(seed: int) -> None:
+    run_agreement(seed)
+    with pytest.raises(AssertionError, match="elsewhere"):
+        run_agreement(seed, BUGS["one-promise-is-enough"])
+
+
 def test_limbo_that_is_dropped_early_is_found() -> None:
     with pytest.raises(AssertionError, match="elsewhere"):
         run_seeds("limbo-dropped-early", range(100, 120))

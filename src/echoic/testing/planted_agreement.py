@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from echoic.groups.agreement import Agreement
-from echoic.groups.agreement.messages import Caught, Place, decode_control
+from echoic.groups.agreement.messages import Caught, Place, Promise, decode_control
 from echoic.groups.agreement.order import Order
 from echoic.groups.agreement.primary import Decision, decide
 from echoic.groups.agreement.round import Round
@@ -65,13 +65,14 @@ class DuplicatesStay(Agreement):
         return True
 
 
-class NoPromises(Agreement):
-    """Accepts an order as soon as all have said what they have, though others may not know of it."""
+class OnePromiseIsEnough(Agreement):
+    """Accepts an order with the first promise, though others may never promise its epoch, nor know of it."""
 
-    def _decide(self) -> None:
-        super()._decide()
-        round_ = self._round
-        if round_ is not None and not round_.settled:
+    def _take_control(self, place: Place, data: Buffer) -> None:
+        message, round_ = decode_control(data), self._round
+        if round_ is None or not isinstance(message, Promise) or message.epoch != round_.epoch:
+            super()._take_control(place, data)
+        elif not round_.settled:
             self._settle(round_)
 
 
@@ -119,7 +120,7 @@ BUGS: Final[Mapping[str, type[Agreement]]] = {
     "minority-delivers-limbo": MinorityDeliversLimbo,
     "fresh-counts": FreshCounts,
     "duplicates-stay": DuplicatesStay,
-    "no-promises": NoPromises,
+    "one-promise-is-enough": OnePromiseIsEnough,
     "epochs-come-again": EpochsComeAgain,
     "limbo-dropped-early": LimboDroppedEarly,
     "newcomers-let-themselves-in": NewcomersLetThemselvesIn,
