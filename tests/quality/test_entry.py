@@ -39,7 +39,7 @@ STAND_IN = """\
 case "$*" in
     *"-m venv .venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && cp "$0" .venv/bin/echoic ;;
     *"-m pip "*) echo "$*" >>"$PIP_CALLS" && sleep "${PIP_SECONDS:-0}" && exit "${PIP_STATUS:-0}" ;;
-    *"import sys, venv, ensurepip"*) ;;
+    *"import sys, sysconfig, venv, ensurepip"*) echo "${PYTHON_BUILD-optimized}" ;;
     *"import sys; print"*) echo "${PYTHON_VERSION:-3.11}" ;;
     --version) echo "Python 3.11.0" ;;
     *) echo "ran ${0##*/} $* in $PWD with PYTHONPATH=${PYTHONPATH-} SPARK_HOME=${SPARK_HOME-}" ;;
@@ -339,6 +339,28 @@ def test_a_machine_without_a_fit_python_is_told_what_is_needed(checkout: Checkou
     assert (done.returncode, done.stdout) == (1, "")
     assert "needs Python 3.11 or later" in done.stderr
     assert not checkout.locked
+
+
+@pytest.mark.parametrize(
+    ("here", "behind", "taken"),
+    [
+        ("optimized", "optimized", "tools"),
+        ("plain", "optimized", "behind"),
+        ("plain", "plain", "tools"),
+        ("", "plain", "behind"),
+    ],
+)
+def test_of_the_pythons_on_the_path_the_first_optimized_one_is_taken_or_else_the_first(
+    checkout: Checkout, here: str, behind: str, taken: str
+) -> None:
+    folder = checkout.tools.parent / "behind"
+    folder.mkdir()
+    checkout.settings["PATH"] = f"{checkout.tools}:{folder}"
+    for python, build in ((checkout.tools / "python3", here), (folder / "python3.12", behind)):
+        python.write_text(f"#!/bin/sh\nPYTHON_BUILD={build}; place={python.parent.name}\n{STAND_IN}", "utf-8")
+        python.chmod(0o755)
+    assert checkout.run("python").returncode == 0
+    assert f"place={taken}\n" in (checkout.root / ".venv/bin/python").read_text("utf-8")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -11,6 +11,7 @@ import resource
 import socket
 import statistics
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -56,6 +57,10 @@ def _python(_: Where) -> Finding:
     found = f"{platform.python_implementation()} {platform.python_version()} on {platform.machine()}"
     if sys.version_info < PYTHON_MIN:
         return Finding("fail", found, "install Python 3.11 or later")
+    # The Pythons of systems, below /usr, are optimized though not all of them say so; version managers leave it out.
+    if sys.base_prefix != "/usr" and "--enable-optimizations" not in (sysconfig.get_config_var("CONFIG_ARGS") or ""):
+        advice = "build it with --enable-optimizations, or take the system's: Python code runs up to a third faster"
+        return Finding("info", f"{found}, compiled without optimizations", advice)
     return Finding("ok", found)
 
 
