@@ -16,6 +16,7 @@ from echoic import Identity
 from echoic.errors import AddressError, InsecureError
 from echoic.replicas import http_server
 from echoic.replicas.http_server import BODY_BYTES_MAX, HEAD_BYTES_MAX, Answer, HttpServer, Request
+from echoic.testing.trials.tls_expiry import issue_brief
 from echoic.trust.authority import Authority as RealAuthority
 from tests.links.certificates import Authority
 
@@ -262,6 +263,32 @@ def test_who_is_revoked_is_answered_no_more_on_any_connection_and_others_are(
     finally:
         honest.close()
         thief.close()
+        server.close()
+
+
+def test_whose_certificate_expires_is_answered_no_more_on_the_connection_that_he_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path))
+    authority = RealAuthority.create()
+    authority.issue("replica", ("127.0.0.1",))
+    server = HttpServer("127.0.0.1:0", echo, identity=Identity.named("replica"))
+    host, _, port = server.address.rpartition(":")
+    expires = time.time() + 4
+    context = issue_brief(authority, "brief", 4).dialling_context()
+    client = http.client.HTTPSConnection(host, int(port), context=context, timeout=20)
+
+    def ask() -> bytes:
+        client.request("GET", "/")
+        return client.getresponse().read()
+
+    try:
+        assert ask()
+        time.sleep(max(0.0, expires - time.time()))
+        with pytest.raises((OSError, http.client.HTTPException)):
+            ask()
+    finally:
+        client.close()
         server.close()
 
 

@@ -1,20 +1,23 @@
-"""A vigil over files that say who is trusted: what they say counts soon after they have changed.
+"""A vigil over what says who is trusted: it counts soon after it has changed.
 
     rights               read again; who has lost a right that is in use is cut off
     revoked              every TLS connection is closed, and made anew by those who still can (`hub.proving`)
+    certificate, key     the same, as soon as they belong together: peers see the other one before the first expires
+    the clock            who has shown a certificate that has expired since is hung up on
 
 A file of rights that cannot be read, or is none, changes nothing and is complained about: half of a file that is being
-written would lock everybody out.
+written would lock everybody out. So it is with a certificate whose key is still to come.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError
-from echoic.hub.proving import prove_anew
+from echoic.hub.proving import end_expired, prove_anew, show_anew
 from echoic.links import Identity
 from echoic.rights import Rights
 from echoic.trust import load_rights
@@ -30,10 +33,10 @@ log: Final = logging.getLogger("echoic.hub")
 
 
 class Vigil:
-    """Looks at files once a second, and acts when one has changed."""
+    """Looks at files once a second, and acts when one has changed; and does beside it what time alone asks for."""
 
-    def __init__(self, actions: dict[Path, Callable[[], None]]) -> None:
-        self._actions = actions
+    def __init__(self, actions: dict[Path, Callable[[], None]], tick: Callable[[], None] = lambda: None) -> None:
+        self._actions, self._tick = actions, tick
         self._seen = {path: _mark(path) for path in actions}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="echoic-vigil", daemon=True)
@@ -52,6 +55,7 @@ class Vigil:
                 if mark != self._seen[path]:
                     self._seen[path] = mark
                     self._act(path, act)
+            self._tick()
 
     def _act(self, path: Path, act: Callable[[], None]) -> None:
         try:
@@ -70,13 +74,17 @@ def keep_vigil(
     identity: Identity | None,
     switchboard: "Switchboard",
 ) -> Vigil | None:
-    """Look after the files that say whom a hub trusts; None if there are none."""
+    """Look after what says whom a hub trusts, and by what it is trusted; None if there is nothing of the kind."""
     actions: dict[Path, Callable[[], None]] = {}
     if isinstance(rights, str | Path):
         actions[Path(rights)] = lambda: set_rights(load_rights(rights))
-    if identity is not None and identity.revoked is not None:
+    if identity is None:
+        return Vigil(actions) if actions else None
+    for path in (identity.certificate, identity.key):
+        actions[path] = lambda: show_anew(switchboard, identity)
+    if identity.revoked is not None:
         actions[identity.revoked] = lambda: prove_anew(switchboard)
-    return Vigil(actions) if actions else None
+    return Vigil(actions, lambda: end_expired(switchboard, time.time()))
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:

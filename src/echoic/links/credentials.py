@@ -32,6 +32,10 @@ class Credentials:
     serial: int = 0
     """The number that its authority gave it, by which it may be revoked."""
 
+    def expired(self, now: float) -> bool:
+        """Whether the certificate has expired at a time, as OpenSSL sees it: in its last second it does not count."""
+        return now >= self.expires
+
 
 def credentials_of(certificate: Mapping[str, object]) -> Credentials:
     """Return what a verified certificate says, of the form in which `ssl` has it (`getpeercert`)."""

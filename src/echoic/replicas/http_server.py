@@ -13,8 +13,8 @@ group anyhow. What is added are limits, since whoever can connect may send anyth
                     for something is kept for longer
     browsers        a page from elsewhere cannot use the reader's browser to get here: what has an Origin is refused,
                     and so is a Host that is neither an address nor the name that is listened at
-    certificates    the files of an identity are read again when they have changed; who is revoked gets no answer more,
-                    also on a connection that he has already
+    certificates    the files of an identity are read again when they have changed; who is revoked, or whose certificate
+                    has expired, gets no answer more, also on a connection that he has already
 
 Errors are JSON as well: {"error": "..."}.
 """
@@ -168,8 +168,10 @@ class _Tls:
         return self._context if self._identity is None else self._identity.listening_context()
 
     def holds(self, credentials: Credentials | None) -> bool:
-        """Whether the certificate of a client, if it has shown one, is not revoked."""
-        return credentials is None or not self._revocations.lists(credentials.serial)
+        """Whether the certificate of a client, if it has shown one, is neither expired nor revoked."""
+        if credentials is None:
+            return True
+        return not credentials.expired(time.time()) and not self._revocations.lists(credentials.serial)
 
 
 class _Server(ThreadingHTTPServer):

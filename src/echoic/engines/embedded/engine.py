@@ -239,6 +239,11 @@ class EmbeddedEngine:
         self._arrived.append(self._prove_anew)
         self._wake()
 
+    def end_expired(self, now: float) -> None:
+        """Hang up on those whose certificates have expired at a time of the Unix clock; called by any thread."""
+        self._arrived.append(lambda now_ns: self._end_expired(now, now_ns))
+        self._wake()
+
     def change(self, name: str, address: str, *, admit: bool) -> None:
         """Have a member admitted or expelled; called by any thread, and again until it is so."""
         self._arrived.append(lambda now_ns: self._ordering.change(name, address, admit=admit, now_ns=now_ns))
@@ -325,6 +330,16 @@ class EmbeddedEngine:
                 del self._incoming[descriptor]
         for outgoing in self._outgoing.values():
             if outgoing.connection is None or outgoing.connection.credentials is not None:
+                outgoing.renew(now_ns)
+
+    def _end_expired(self, now: float, now_ns: int) -> None:
+        for descriptor, incoming in list(self._incoming.items()):
+            if _has_expired(incoming.connection, now):
+                log.warning("%s is hung up: its certificate has expired", incoming.name)
+                incoming.connection.close()
+                del self._incoming[descriptor]
+        for outgoing in self._outgoing.values():
+            if outgoing.connection is not None and _has_expired(outgoing.connection, now):
                 outgoing.renew(now_ns)
 
     def _refusal_of(self, connection: Connection) -> str:
@@ -431,6 +446,10 @@ class EmbeddedEngine:
         if self._store is not None:
             self._store.close()
             self._store = None
+
+
+def _has_expired(connection: Connection, now: float) -> bool:
+    return connection.credentials is not None and connection.credentials.expired(now)
 
 
 def draw_life() -> int:

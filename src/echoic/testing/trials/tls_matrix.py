@@ -5,6 +5,7 @@
     we dial a stranger         {wrong authority, expired, not yet valid, self-signed, revoked, wrong host,
                                 TLS 1.2, no TLS} x everything of ours that dials
     a stranger shows a token   {revoked, expired, not yet valid, forged, altered, ...} x whatever reads tokens
+    a certificate expires      while a link, a member's connection, a client's connection stands by it (`tls_expiry`)
 
 The stranger writes down every byte. It must not be told anything: no byte inside TLS, no secret word outside of it, and
 whoever does not even speak TLS 1.3 hears an alert at most. What it cannot be kept from is the listener's certificate,
@@ -28,6 +29,7 @@ from typing import Final, Self
 
 from echoic.links import Identity, parse_address
 from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock, Opened
+from echoic.testing.trials.tls_expiry import expiry_problems
 from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
 from echoic.testing.trials.tls_peer import HEARD_BYTES_MAX, Heard, converse
 from echoic.testing.trials.tls_tokens import token_problems
@@ -59,6 +61,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
                 *door_problems(papers, DOORS | TOOL_DOORS),
                 *knock_problems(papers, KNOCKS | TOOL_KNOCKS),
                 *token_problems(papers.authority),
+                *expiry_problems(papers),
             ):
                 cells += 1
                 if problem:
