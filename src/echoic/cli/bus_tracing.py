@@ -18,6 +18,7 @@ import msgspec
 
 from echoic.errors import JournalError
 from echoic.toolbus.history import StepTeller, TracedStep
+from echoic.trust import open_private
 
 if TYPE_CHECKING:
     from echoic.scripts.running.messages import Step
@@ -59,7 +60,9 @@ class TraceWriter:
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.Lock()
         try:
-            self._file: TextIO | None = path.open("w", encoding="utf-8")
+            self._file: TextIO | None = open(  # noqa: SIM115 - closed by `close`
+                path, "w", encoding="utf-8", opener=open_private
+            )
         except OSError as error:
             raise JournalError(f"{path} cannot be written: {error.strerror or error}") from error
         self._write(head)

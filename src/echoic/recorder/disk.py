@@ -6,6 +6,9 @@ is one gathering `writev` at the end of the file: pieces of batches go from wher
 call that survives a loss of power. Reading maps the file, so that records are used where they lie in the page cache.
 The lock is `flock`: the kernel lets go of it when the process ends in whatever way, so no stale lock can remain, which
 a file with a process id in it cannot promise.
+
+What is made here is its owner's alone, and may be read by the group of a folder that hands its group down
+(`trust.private_files`).
 """
 
 import errno
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from echoic.recorder.storage import File, Lock
+from echoic.trust import mode_in, open_private
 from echoic.wire import Buffer
 from echoic.wire.frames import size_of
 
@@ -24,7 +28,6 @@ __all__ = ["Disk"]
 
 PIECES_MAX: Final = 1024  # of one writev, IOV_MAX of Linux
 READ_BYTES: Final = 16 * 1024 * 1024  # at a time; the kernel may give fewer only at the end of the file
-MODE: Final = 0o644
 synchronize: Final = getattr(os, "fdatasync", os.fsync)
 
 
@@ -51,7 +54,8 @@ class Disk:
         flags = os.O_RDWR | os.O_APPEND if write or create else os.O_RDONLY
         if create:
             flags |= os.O_CREAT | os.O_EXCL
-        return DiskFile(os.open(self.root / path, flags, MODE), mapped=self._mapped)
+        opened = open_private(self.root / path, flags) if create else os.open(self.root / path, flags)
+        return DiskFile(opened, mapped=self._mapped)
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory, sorted.
@@ -77,7 +81,7 @@ class Disk:
             made.append(place)
             place = place.parent
         for place in reversed(made):
-            place.mkdir(exist_ok=True)
+            place.mkdir(mode_in(place.parent), exist_ok=True)
             _sync_directory(place.parent)
 
     def rename(self, path: str, to: str) -> None:
@@ -111,7 +115,7 @@ class Disk:
             BlockingIOError: Somebody else is.
             OSError: As the operating system says.
         """
-        descriptor = os.open(self.root / path, os.O_RDWR | os.O_CREAT, MODE)
+        descriptor = open_private(self.root / path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -182,7 +182,7 @@ def _destination(path: Path, channel: str, options: JournalOptions, *, append: b
     hidden = path / f".import-{os.getpid()}"
     try:
         shutil.rmtree(hidden, ignore_errors=True)
-        hidden.mkdir(parents=True)
+        Disk(path).make_directory(hidden.name)
         try:
             with _opened(hidden, channel, options) as writer:
                 yield writer

@@ -5,9 +5,10 @@ power cut takes back whole commits, the latest ones first. A file that somebody 
 SQLite itself and then as for a server that is away; a full disk is an error, and the file stays as it was before.
 """
 
+import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from echoic.errors import AddressError, JournalError, UnreachableError
 from echoic.replicas.databases import Durability
 from echoic.replicas.relational import Dialect, Insertion, RelationalDatabase
 from echoic.replicas.rows import Value
+from echoic.trust import open_private
 
 __all__ = ["SQLiteDatabase"]
 
@@ -86,6 +88,8 @@ class SQLiteConnection:
 
     def __init__(self, path: Path, durability: Durability) -> None:
         self._place = f"SQLite file {path}"
+        with contextlib.suppress(OSError):  # SQLite says what is wrong with the path
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT))  # else the umask says who may read it
         with self._translated():
             self._connection = sqlite3.connect(
                 path, timeout=LOCKED_SECONDS_MAX, isolation_level=None, check_same_thread=False
@@ -157,7 +161,7 @@ class SQLiteConnection:
         """Close it."""
         self._connection.close()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from echoic.errors import PipelineError
+from echoic.trust import open_private
 
 __all__ = ["stderr_aside"]
 
@@ -29,7 +30,7 @@ def stderr_aside(path: Path) -> Iterator[None]:
         PipelineError: The file cannot be written.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
     except OSError as error:
         raise PipelineError(f"what Spark says cannot be kept: {error.strerror} - at {path}") from error
     begin = os.fstat(file).st_size

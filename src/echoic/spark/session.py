@@ -34,6 +34,7 @@ from echoic.errors import PipelineError
 from echoic.spark.home import spark_home
 from echoic.spark.java import LOG_VARIABLE, find_java
 from echoic.spark.registering import register
+from echoic.trust import make_private_folder, open_private
 
 __all__ = ["end_session", "session", "settings"]
 
@@ -155,8 +156,8 @@ def _environment(master: str, log: Path | None) -> Iterator[None]:
     wanted = {"JAVA_HOME": str(find_java().home)}
     if log is not None:
         try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.touch()
+            make_private_folder(log.parent)
+            os.close(open_private(log, os.O_WRONLY | os.O_CREAT))
         except OSError as error:
             raise PipelineError(f"cannot write Spark's log to {log}: {error.strerror}") from error
         wanted[LOG_VARIABLE] = str(log.absolute())

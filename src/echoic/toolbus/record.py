@@ -30,6 +30,7 @@ from echoic.terms import TermList, Value, same
 from echoic.terms.saf import decode_saf, encode_saf
 from echoic.terms.text import show
 from echoic.toolbus.line import Audience
+from echoic.trust import open_private
 
 if TYPE_CHECKING:
     from echoic.toolbus.bus import Bus
@@ -83,7 +84,9 @@ class Recording:
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.Lock()
         try:
-            self._file: TextIO | None = self._path.open("w", encoding="utf-8")
+            self._file: TextIO | None = open(  # noqa: SIM115 - closed by `close`
+                path, "w", encoding="utf-8", opener=open_private
+            )
         except OSError as error:
             raise JournalError(f"{path} cannot be written: {error.strerror or error}") from error
 

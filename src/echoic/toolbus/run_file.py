@@ -36,6 +36,7 @@ from echoic.terms import Reference, TermList, Value, spelled, unspelled
 from echoic.terms.saf import decode_saf, encode_saf
 from echoic.toolbus.options import BusOptions
 from echoic.toolbus.script_source import NO_DEFINES, load_script
+from echoic.trust import open_private
 
 __all__ = ["RunFile", "begin_run", "read_run", "replay_run"]
 
@@ -81,7 +82,9 @@ class RunFile(list[LogEntry]):
         super().__init__()
         self._encoder = msgspec.json.Encoder()
         try:
-            self._file: TextIO | None = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
+            self._file: TextIO | None = open(  # noqa: SIM115 - closed by `close`
+                path, "w", encoding="utf-8", opener=open_private
+            )
         except OSError as error:
             raise JournalError(f"{path} cannot be written: {error.strerror or error}") from error
         head = Head(

@@ -4,7 +4,7 @@ from echoic.trust.folder import authority_folder, identity_names, identity_path
 from echoic.trust.issuers import Issuers
 from echoic.trust.keys import SigningKey, check_public, key_path, verify
 from echoic.trust.names import check_name, is_name
-from echoic.trust.private_files import home, read_private, write_private
+from echoic.trust.private_files import home, make_private_folder, mode_in, open_private, read_private, write_private
 from echoic.trust.revocations import Revocations
 from echoic.trust.rights_file import load_rights, rights_path
 from echoic.trust.tokens import ALL_RIGHTS, Claims, new_token_id, read_token, sign_token
@@ -33,7 +33,10 @@ __all__ = [
     "is_name",
     "key_path",
     "load_rights",
+    "make_private_folder",
+    "mode_in",
     "new_token_id",
+    "open_private",
     "read_private",
     "read_token",
     "read_trust",

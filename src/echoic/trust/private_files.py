@@ -4,9 +4,17 @@ A file that others may read or write where they must not is refused and not mend
 read it already. Writing goes by way of another file, so that nobody ever sees half of one, and what was written is on
 the disk when the call returns.
 
+What is kept of events and states is private too, but its owner may want to share it: with a recorder's reader, with the
+machines of a cluster. Then it is the folder that says so. What is made in one that hands its group down (setgid), its
+group may read; in any other, the owner alone. A folder or file that is there already stays as somebody made it.
+
+    mkdir journals; chgrp analysts journals; chmod 2750 journals          files 0640, folders 2750
+    any other folder, or none                                             files 0600, folders 0700
+
 The folder is $ECHOIC_HOME, else `echoic` in $XDG_CONFIG_HOME, else ~/.config/echoic.
 """
 
+import errno
 import os
 import stat
 import tempfile
@@ -15,11 +23,24 @@ from typing import Final
 
 from echoic.errors import InsecureError, LocalError
 
-__all__ = ["FILE_BYTES_MAX", "OTHERS_READ", "OTHERS_WRITE", "home", "read_private", "write_private"]
+__all__ = [
+    "FILE_BYTES_MAX",
+    "OTHERS_READ",
+    "OTHERS_WRITE",
+    "home",
+    "make_private_folder",
+    "mode_in",
+    "open_private",
+    "read_private",
+    "write_private",
+]
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 OTHERS_READ: Final = 0o077
 OTHERS_WRITE: Final = 0o022
+OWNERS: Final = 0o700
+GROUPS: Final = 0o750
+NOT_RUN: Final = 0o666
 
 
 def home() -> Path:
@@ -30,12 +51,13 @@ def home() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "echoic"
 
 
-def read_private(path: Path, *, forbidden: int = OTHERS_READ) -> bytes | None:
+def read_private(path: Path, *, forbidden: int = OTHERS_READ, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
     """Return the bytes of a file that others must not read, or write; None if there is none.
 
     Args:
         path: The file.
         forbidden: The bits that its mode must not have.
+        bytes_max: How large it may be.
 
     Raises:
         LocalError: It cannot be read, or is too large.
@@ -44,7 +66,7 @@ def read_private(path: Path, *, forbidden: int = OTHERS_READ) -> bytes | None:
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            data = file.read(FILE_BYTES_MAX + 1)
+            data = file.read(bytes_max + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -54,8 +76,8 @@ def read_private(path: Path, *, forbidden: int = OTHERS_READ) -> bytes | None:
         raise InsecureError(
             f"others may {danger} {path}, its mode is {mode:04o}; chmod {mode & ~forbidden:04o} mends it"
         )
-    if len(data) > FILE_BYTES_MAX:
-        raise LocalError(f"{path} has more than {FILE_BYTES_MAX} bytes, limit is {FILE_BYTES_MAX}")
+    if len(data) > bytes_max:
+        raise LocalError(f"{path} has more than {bytes_max} bytes, limit is {bytes_max}")
     return data
 
 
@@ -90,3 +112,34 @@ def write_private(path: Path, data: bytes, *, replace: bool, mode: int = 0o600) 
         raise LocalError(f"{path} is there already and would be lost; --force replaces it") from error
     except OSError as error:
         raise LocalError(f"cannot write {path}: {error.strerror}") from error
+
+
+def mode_in(folder: Path) -> int:
+    """Return the mode of a folder that is made in another one, to be used by its owner, and by a group it hands down.
+
+    Raises:
+        OSError: There is no such folder, or it cannot be looked at.
+    """
+    return GROUPS if folder.stat().st_mode & stat.S_ISGID else OWNERS
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are not there, for its owner and for a group that is handed down to it.
+
+    Raises:
+        OSError: As the operating system says.
+    """
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode_in(each.parent), exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file and return its descriptor; the `opener` of a file that may be made, with the mode that it gets then.
+
+    Raises:
+        OSError: As the operating system says.
+    """
+    return os.open(path, flags, mode_in(Path(path).parent) & NOT_RUN)

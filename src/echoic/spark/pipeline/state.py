@@ -13,7 +13,8 @@
 A lock of the operating system decides whether a pipeline runs, not the file that says so: a process that was killed
 cannot take its words back. `run.json` that says `running` while the lock is free tells of a crash.
 
-Files are written beside their place and renamed, so that nobody reads half of one.
+Files are written beside their place and renamed, so that nobody reads half of one. The folder is private, since windows
+that are not over are made of events; the group of a folder that hands its group down may read it.
 """
 
 import fcntl
@@ -28,6 +29,7 @@ import msgspec
 
 from echoic.errors import PipelineError
 from echoic.spark.pipeline.progress import Tally
+from echoic.trust import make_private_folder, open_private
 
 __all__ = ["Phase", "Run", "StateFolder", "write_json"]
 
@@ -72,8 +74,8 @@ class StateFolder:
             PipelineError: Somebody else runs it, or the folder cannot be written.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_private_folder(self.path)
+            lock = open_private(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         except OSError as error:
             raise PipelineError(
                 f"the state of the pipeline cannot be kept: {error.strerror} - at {self.path}"
@@ -186,7 +188,7 @@ def write_json(path: Path, value: object) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         beside.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
         beside.replace(path)
     except OSError as error:

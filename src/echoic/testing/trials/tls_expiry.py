@@ -1,8 +1,8 @@
 """The cells of trial 19 in which time passes: a certificate that expires while what it has opened stands.
 
 TLS asks for certificates at the beginning alone, and connections stand for months. So each kind is made by somebody
-whose certificate is as good as any other, but for some seconds only. It must be let in as long as it is good, and be hung
-up on soon after.
+whose certificate is as good as any other, but for some seconds only. It must be let in as long as it is good, and be
+hung up on soon after.
 
 Whoever adds a kind of connection that stands adds a row to `STANDING`.
 """
