@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from msgspec import structs
 
 from echoic.errors import InsecureError, LocalError, RefusedError
 from echoic.links import Identity
-from echoic.trust import Issuers, home, identity_names, identity_path
-from echoic.trust.authority import Authority
+from echoic.trust import Issuers, home, identity_names, identity_path, write_private
+from echoic.trust.authority import LEDGER, Authority
 from echoic.trust.certificates import check_host
 from echoic.trust.folder import ISSUERS, REVOKED, REVOKED_TOKENS
+from echoic.trust.ledger import Issued, Ledger, read_ledger, write_ledger
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +179,49 @@ def test_revoking_somebody_revokes_the_tokens_too(authority: Authority) -> None:
     authority.revoke(issuers.read(other, now).id)
     with pytest.raises(RefusedError, match="it is revoked"):
         issuers.read(other, now)
+
+
+def tokens(count: int, patterns: int, *, expires: int) -> tuple[Issued, ...]:
+    """Return what a ledger has of tokens for many channels."""
+    channels = tuple(f"lab/instrument-{number:02d}/wind*" for number in range(patterns))
+    return tuple(
+        Issued("token", f"browser-{number}", f"{number:024x}", channels, 1, expires) for number in range(count)
+    )
+
+
+def fill(authority: Authority, entries: tuple[Issued, ...]) -> None:
+    write_private(authority.folder / LEDGER, write_ledger(Ledger(entries)), replace=True)
+
+
+def test_what_was_issued_is_revoked_however_much_it_is_and_no_more_is_issued_than_a_ledger_holds(
+    authority: Authority,
+) -> None:
+    later = int(time.time()) + 86400
+    fill(authority, tokens(1900, 16, expires=later))
+    assert (authority.folder / LEDGER).stat().st_size > 1024 * 1024
+    authority.issue("alice")
+    assert [each.name for each in authority.revoke("browser-3")] == ["browser-3"]
+    fill(authority, tokens(2100, 64, expires=later))
+    assert (authority.folder / LEDGER).stat().st_size > 4 * 1024 * 1024
+    for attempt in (lambda: authority.issue("bob"), lambda: authority.issue_token("bob", ["subscribe"], ["*"], 60)):
+        with pytest.raises(LocalError, match=r"would take \d+ bytes together with that of `bob`, limit is 4194304"):
+            attempt()
+    assert not identity_path("bob").exists()
+    assert [each.name for each in authority.revoke("browser-3")] == ["browser-3"]
+    assert sum(each.revoked > 0 for each in authority.issued()) == 1
+    fill(authority, tuple(structs.replace(each, name="crowd") for each in tokens(2100, 64, expires=later)))
+    assert len(authority.revoke("crowd")) == 2100
+    assert len((authority.folder / REVOKED_TOKENS).read_text("ascii").split()) == 2100
+
+
+def test_what_has_expired_is_dropped_by_revoking_too(authority: Authority) -> None:
+    authority.issue("alice")
+    authority.issue_token("bob", ["subscribe"], ["trades"], 60)
+    ledger = read_ledger((authority.folder / LEDGER).read_bytes(), "here")
+    fill(authority, tokens(1900, 64, expires=int(time.time()) - 2 * 86400) + ledger.entries)
+    authority.revoke("alice")
+    assert (authority.folder / LEDGER).stat().st_size < 2000
+    assert [each.name for each in authority.issued()] == ["alice", "bob"]
 
 
 @pytest.mark.parametrize("missing", [ISSUERS, REVOKED_TOKENS])

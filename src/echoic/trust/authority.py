@@ -37,7 +37,7 @@ from echoic.trust.certificates import (
 )
 from echoic.trust.folder import AUTHORITY, ISSUERS, REVOKED, REVOKED_TOKENS, authority_folder, identity_path
 from echoic.trust.keys import SigningKey
-from echoic.trust.ledger import Issued, Ledger, read_ledger, write_ledger
+from echoic.trust.ledger import READ_BYTES_MAX, Issued, Ledger, read_ledger, write_ledger
 from echoic.trust.private_files import read_private, write_private
 from echoic.trust.tokens import Claims, new_token_id, sign_token
 
@@ -111,7 +111,7 @@ class Authority:
         """Issue a certificate with its key, and return the file that has both.
 
         Raises:
-            LocalError: Nobody can be called this, a host is none, or there is such a file already.
+            LocalError: Nobody can be called this, a host is none, there is such a file already, or the ledger is full.
         """
         with self._alone():
             return self._issue(name, tuple(hosts), days, replace=replace)
@@ -123,7 +123,7 @@ class Authority:
         expires or is revoked.
 
         Raises:
-            LocalError: The name has no certificate that holds.
+            LocalError: The name has no certificate that holds, or the ledger is full.
         """
         with self._alone():
             before = self._read().latest(name)
@@ -136,7 +136,7 @@ class Authority:
         """Return a token that holds from here on for some seconds.
 
         Raises:
-            LocalError: The claims are none that anybody would believe.
+            LocalError: The claims are none that anybody would believe, or the ledger is full.
         """
         now = int(time.time())
         claims = Claims(who, tuple(rights), tuple(channels), now, now + seconds, new_token_id())
@@ -181,7 +181,7 @@ class Authority:
 
     def _read(self) -> Ledger:
         path = self.folder / LEDGER
-        data = read_private(path)
+        data = read_private(path, bytes_max=READ_BYTES_MAX)
         if data is None:
             raise LocalError(f"there is no {path}, so nobody knows what was issued")
         return read_ledger(data, str(path))
