@@ -22,6 +22,7 @@ GOOD = Visit(
     before=VitalSigns(80_000_000, 20, 10),
     meanwhile=VitalSigns(110_000_000, 1020, 1010),
     after=VitalSigns(90_000_000, 20, 10),
+    after_again=VitalSigns(92_000_000, 20, 10),
     idle_share=0.03,
     opened_per_second=500.0,
 )
@@ -43,6 +44,8 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
         ({"meanwhile": VitalSigns(180_000_000, 1020, 1010)}, "a plain connection takes 100000 bytes"),
         ({"after": VitalSigns(90_000_000, 21, 10)}, "leave something behind"),
         ({"after": VitalSigns(90_000_000, 20, 11)}, "leave something behind"),
+        ({"after_again": VitalSigns(92_000_000, 21, 10)}, "leave something behind"),
+        ({"after_again": VitalSigns(94_000_000, 20, 10)}, "have gone leave 4000000 bytes behind, limit is 3145728"),
         ({"idle_share": 0.34}, "34% of a processor"),  # what a tenth of a second's patience took
     ],
 )

@@ -4,6 +4,11 @@
     idle    nobody says anything for a while; what an idle connection costs is taken: memory and processor time
     ask     every caller asks again
     close   one half takes leave, the other hangs up without a word
+    again   as many others open, and close: they must find room in the memory that the first have left
+
+What has gone may leave memory with the allocator, which is not given back page by page; so memory is not compared with
+what it was before anybody came. But it must not grow with those who have gone: a second crowd as large as the first may
+leave `LEFT_SHARE` of what the first took, beyond what was there when the first had gone.
 
 A plain hub first, then one that speaks TLS only and goes by rights, by which callers are shown one channel. A link has
 a thread of its own that waits for it, which is what its memory is for the most part: `ROOM_BYTES` is the budget.
@@ -13,7 +18,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -31,6 +36,9 @@ IDLE_SECONDS: Final = 4.0
 IDLE_SHARE_EACH_MAX: Final = 0.0001
 IDLE_SHARE_MIN: Final = 0.1
 RETURN_SECONDS_MAX: Final = 60.0
+LEFT_SHARE: Final = 0.1
+LEFT_BYTES_MIN: Final = 3 * 1024 * 1024
+"""What a process may grow by without any connection: caches, the heaps of other threads."""
 TLS_PERCENT: Final = (15, 25)
 LARGE: Final = 8000
 WARM: Final = 20
@@ -48,6 +56,8 @@ class Visit(msgspec.Struct, frozen=True):
     before: VitalSigns
     meanwhile: VitalSigns
     after: VitalSigns
+    after_again: VitalSigns
+    """When a second crowd has come and gone."""
     idle_share: float
     """Of a processor, while nobody says anything."""
     opened_per_second: float
@@ -57,6 +67,11 @@ class Visit(msgspec.Struct, frozen=True):
     def bytes_each(self) -> int:
         """What a connection has taken of the hub's memory."""
         return (self.meanwhile.resident_bytes - self.before.resident_bytes) // max(self.wished, 1)
+
+    @property
+    def bytes_left(self) -> int:
+        """What the second crowd has left behind of the hub's memory, beyond what the first has."""
+        return self.after_again.resident_bytes - self.after.resident_bytes
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - nothing is left to chance
@@ -75,6 +90,7 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - nothing
             f"{each.kind}_connections": each.wished,
             f"{each.kind}_opened_per_second": round(each.opened_per_second),
             f"{each.kind}_kib_each": round(each.bytes_each / 1024, 1),
+            f"{each.kind}_kib_left_by_the_second_crowd": round(each.bytes_left / 1024),
             f"{each.kind}_idle_processor_percent": round(100 * each.idle_share, 1),
         }
     return Findings(tuple(problem for each in visits for problem in judge(each)), figures)
@@ -89,21 +105,34 @@ def visit(kind: str, count: int, charter: Charter | None) -> Visit:
         callers = start(CALL, calling, address=address)
         before = signs_of(host.pid)
         began = time.monotonic()
-        portions = [min(PORTION, count - first) for first in range(0, count, PORTION)]
-        opened = [callers.ask("open", count=portion) for portion in portions]
+        opened = come(callers, count)
         seconds = time.monotonic() - began
         share = idle_share(host)
         meanwhile = signs_of(host.pid)
         again = callers.ask("ask")
-        callers.ask("close")
-        with suppress(LocalError):  # what has not returned is seen below
-            wait_until(lambda: returned(before, signs_of(host.pid)), "what they took returns", RETURN_SECONDS_MAX)
-        answered = sum(each["answered"] for each in opened)
-        faults = tuple(fault for each in (*opened, again) for fault in each["faults"])[:3]
+        after = go(callers, host, before)
+        others = come(callers, count)
+        after_again = go(callers, host, before)
+        answered = min(sum(each["answered"] for each in crowd) for crowd in (opened, others))
+        faults = tuple(fault for each in (*opened, again, *others) for fault in each["faults"])[:3]
         return Visit(
-            kind, count, answered, again["answered"], before, meanwhile, signs_of(host.pid), share,
+            kind, count, answered, again["answered"], before, meanwhile, after, after_again, share,
             count / seconds, faults,
         )  # fmt: skip
+
+
+def come(callers: Worker, count: int) -> list[dict[str, Any]]:
+    """Let so many callers open, and return what became of each portion."""
+    portions = [min(PORTION, count - first) for first in range(0, count, PORTION)]
+    return [callers.ask("open", count=portion) for portion in portions]
+
+
+def go(callers: Worker, host: Worker, before: VitalSigns) -> VitalSigns:
+    """Let all callers close, and return what the hub takes when it has noticed, or has had long enough."""
+    callers.ask("close")
+    with suppress(LocalError):  # what has not returned is seen by who judges
+        wait_until(lambda: returned(before, signs_of(host.pid)), "what they took returns", RETURN_SECONDS_MAX)
+    return signs_of(host.pid)
 
 
 def idle_share(host: Worker) -> float:
@@ -132,6 +161,13 @@ def judge(visit: Visit) -> list[str]:
             f"{visit.wished} idle {kind} connections take {visit.idle_share:.0%} of a processor, "
             f"limit is {idle_max:.0%}{BY_THE_CLOCK}"
         )
-    if not returned(visit.before, visit.after):
-        problems.append(f"{kind} connections leave something behind: {visit.before} before, {visit.after} after")
+    for after in (visit.after, visit.after_again):
+        if not returned(visit.before, after):
+            problems.append(f"{kind} connections leave something behind: {visit.before} before, {after} after")
+    left_max = max(LEFT_BYTES_MIN, int(LEFT_SHARE * visit.bytes_each * visit.wished))
+    if visit.bytes_left > left_max:
+        problems.append(
+            f"{visit.wished} further {kind} connections that have gone leave {visit.bytes_left} bytes behind, "
+            f"limit is {left_max}"
+        )
     return problems
