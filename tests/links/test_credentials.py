@@ -41,4 +41,10 @@ def test_only_who_has_proved_it_has_credentials(connect: Connect) -> None:
     for end in connect("tls"):
         assert end.credentials is not None
         assert end.credentials.hosts == {"127.0.0.1"}
-        assert end.credentials.expires > 1.7e9
+        expires = end.credentials.expires
+        assert expires > 1.7e9
+        assert [end.credentials.expired(moment) for moment in (expires - 1, expires, expires + 1)] == [
+            False,
+            True,
+            True,
+        ]

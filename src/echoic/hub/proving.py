@@ -60,7 +60,9 @@ def end_expired(board: "Switchboard", now: float) -> None:
     for link in board.links():
         connection = link.connection
         shown = connection.credentials if connection is not None else None
-        if connection is not None and shown is not None and shown.expired(now):
+        if connection is None or shown is None or connection.fileno() < 0:  # or closed, and a handler is still at work
+            continue
+        if shown.expired(now):
             log.warning("%s is hung up: the certificate of `%s` has expired", link.neighbour.address, shown.name)
             connection.close()
     for group in list(board.groups.values()):
