@@ -36,6 +36,8 @@ __all__ = ["Identity", "Visitor", "serving_context"]
 
 TRIES: Final = 5
 KEPT_MAX: Final = 64
+UNFINISHED: Final = getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+"""Some Pythons take a connection that somebody has cut for one that the peer has ended; not here, whichever it is."""
 Fingerprint = tuple[tuple[int, int, int, int], ...]
 
 
@@ -201,6 +203,7 @@ def _make(identity: Identity | Visitor, role: Role) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if listens else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = wanted
+    context.options &= ~UNFINISHED
     if listens:
         context.num_tickets = 0  # sessions are not resumed; a ticket nobody reads would reset the connection
     try:

@@ -68,6 +68,7 @@ NEXT_BYTES: Final = 2 * RECORD_BYTES  # enough of a frame for the rest of it to 
 HANDSHAKE_BYTES_MAX: Final = 64 * 1024  # with a chain of certificates it has 6 KB
 WELCOME: Final = b"\1"
 UNSENT_MILLISECONDS_MAX: Final = 1000
+CUT: Final = "UNEXPECTED_EOF_WHILE_READING"
 Result = TypeVar("Result")
 REASONS: Final = {
     "EXCESSIVE_MESSAGE_SIZE": "it sends more than a handshake has",
@@ -249,6 +250,8 @@ class TlsConnection(SocketConnection):
                     return step()
             except ssl.SSLWantReadError:
                 pass
+            except ssl.SSLError as error:
+                raise _cut_or(error) from error
             finally:
                 self._flush()  # also the alert that tells the peer what is wrong with it
             if self._handshake_bytes > HANDSHAKE_BYTES_MAX:  # and it is not done
@@ -337,9 +340,9 @@ class TlsConnection(SocketConnection):
         if isinstance(error, ssl.SSLZeroReturnError):
             self._ended = True
         elif not isinstance(error, ssl.SSLWantReadError):
-            self._error = error
+            self._error = _cut_or(error)
             if not begun:
-                raise error
+                raise self._error
 
     def _flush(self) -> bool:
         """Write ciphertext to the socket as far as it goes and return whether nothing is left.
@@ -383,6 +386,12 @@ def _portions(pieces: Sequence[Buffer], bytes_max: int) -> Iterator[Buffer]:
             small_bytes += size
     if small:
         yield small[0] if len(small) == 1 else b"".join(small)
+
+
+def _cut_or(error: ssl.SSLError) -> ssl.SSLError:
+    """Return an error as newer Pythons have it: in 3.11.2 a connection that was cut has none of its own."""
+    cut = error.reason == CUT and not isinstance(error, ssl.SSLEOFError)
+    return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol") if cut else error
 
 
 def _reason_of(error: OSError) -> str:
