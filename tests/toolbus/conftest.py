@@ -9,6 +9,7 @@ import pytest
 
 from echoic.links import Identity
 from echoic.toolbus import Bus
+from echoic.trust.authority import Authority as HomeAuthority
 from tests.links.certificates import Authority
 
 MakeBus = Callable[..., Bus]
@@ -26,6 +27,19 @@ def _runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def identity(tmp_path_factory: pytest.TempPathFactory) -> Identity:
     return Authority(tmp_path_factory.mktemp("authority")).issue("bus")
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HomeAuthority:
+    """An authority whose folder is found without being named."""
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path / "home"))
+    return HomeAuthority.create()
+
+
+@pytest.fixture
+def bus_identity(authority: HomeAuthority) -> Identity:
+    authority.issue("bus", ["127.0.0.1"])
+    return Identity.named("bus")
 
 
 @pytest.fixture

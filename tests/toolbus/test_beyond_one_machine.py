@@ -28,18 +28,6 @@ SECONDS = 60.0
 
 
 @pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path / "home"))
-    return Authority.create()
-
-
-@pytest.fixture
-def bus_identity(authority: Authority) -> Identity:
-    authority.issue("bus", ["127.0.0.1"])
-    return Identity.named("bus")
-
-
-@pytest.fixture
 def open_bus(make_bus: MakeBus, bus_identity: Identity) -> Bus:
     """A bus that believes certificates and tokens."""
     bus = make_bus(ONE_EVAL, identity=bus_identity, issuers=Issuers())

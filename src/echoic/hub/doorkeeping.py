@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from echoic.channels import Admission
+from echoic.channels import Admission, Audited
 from echoic.errors import DeniedError
 from echoic.links import Connection, Identity, own_name, parse_address, plain_host
 from echoic.rights import ANONYMOUS, Decision, Right, Rights
 from echoic.trust import load_rights
 from echoic.wire import Hello
 
-__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "decide_member", "who_of"]
+__all__ = ["admission_by", "check_home", "check_member", "checked_addresses", "decide_here", "decide_member", "who_of"]
 
 MEMBER_RIGHTS: Final[tuple[Right, ...]] = ("publish", "subscribe")
 
@@ -47,6 +47,12 @@ def admission_by(rights: Rights | str | Path | None, identity: Identity | None) 
 def who_of(connection: Connection) -> str:
     """Return the name in a peer's certificate, "" if it has shown none."""
     return connection.credentials.name if connection.credentials is not None else ""
+
+
+def decide_here(admission: Admission, who: str, right: Right, name: str, request: str, peer: str) -> Audited | None:
+    """Return whether somebody may do something by the rules of a hub, for its trail; None without rules."""
+    rights = admission.rights
+    return Audited(rights.decide(who, right, name), request, peer) if rights is not None else None
 
 
 def check_home(admission: Admission, connection: Connection, hello: Hello) -> None:

@@ -41,7 +41,7 @@ from echoic.hub.channel import Channel
 from echoic.hub.closing import close_groups, wind_up
 from echoic.hub.context import context_descriptor
 from echoic.hub.derived import Terms, modulate_step
-from echoic.hub.doorkeeping import admission_by, checked_addresses
+from echoic.hub.doorkeeping import admission_by, checked_addresses, decide_here
 from echoic.hub.endpoints import Endpoints
 from echoic.hub.flusher import Flusher
 from echoic.hub.group import Group
@@ -63,7 +63,7 @@ from echoic.links import Identity, check_exposure
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
 from echoic.recorder.replaying import GAP_SECONDS_MAX
-from echoic.rights import Rights
+from echoic.rights import Decision, Right, Rights
 from echoic.wire.allocator import settle_allocator
 
 if TYPE_CHECKING:
@@ -487,6 +487,13 @@ class Hub:
             for group in list(self._switchboard.groups.values()):
                 group.review()
             self._audit()
+
+    def decide(self, who: str, right: Right, name: str, request: str = "", peer: str = "") -> Decision | None:
+        """Return whether somebody may do something, None without rights; a request is told on `echoic/audit`."""
+        found = decide_here(self._admission, who, right, name, request, peer)
+        if found is not None and request:
+            self._inbound.audited(found)
+        return found.decision if found is not None else None
 
     def statistics(self) -> HubStatistics:
         """Return who is connected, and what goes through the channels."""

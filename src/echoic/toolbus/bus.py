@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from echoic.errors import ClosedError, EchoicError, LocalError, RefusedError, UnreachableError
 from echoic.links import Identity
+from echoic.rights import Rights
 from echoic.scripts.checking import require
 from echoic.scripts.graph import Program
 from echoic.scripts.running import Machine, MachineLimits, MachineState, Wait
@@ -35,6 +36,7 @@ from echoic.terms import UNDEFINED, Value, value_of
 from echoic.toolbus.admission import Admission
 from echoic.toolbus.clock import Clock, ClockName, clock_of
 from echoic.toolbus.direct import DirectLine
+from echoic.toolbus.house_rules import HouseRules
 from echoic.toolbus.interfaces import Interfaces
 from echoic.toolbus.keyboard import Keyboard, read_standard_input
 from echoic.toolbus.launcher import Launcher
@@ -80,6 +82,7 @@ class Bus:
             AddressError: `listen` is not an address.
             InsecureError: It can be reached from other machines, without TLS.
             UnreachableError: It cannot be listened at.
+            LocalError: `rights` is no file of rules.
         """
         self.options: Final = options or BusOptions()
         self.script: Final = script
@@ -90,6 +93,7 @@ class Bus:
         limits = self.options.limits
         require(script)
         interfaces = Interfaces(script)
+        rules = HouseRules(self.options.rights, self.options.hub)
         self._warnings: deque[str] = deque(maxlen=WARNINGS_KEPT)
         self._warned = 0
         self._failure: BaseException | None = None
@@ -115,20 +119,11 @@ class Bus:
         self._leases = Leases(self.options.lease_seconds)
         self._starter = Starter(script, self._launcher, self, self.lost_start)
         self.admission: Final = Admission(
-            interfaces.terms, interfaces.difference, self._launcher, self._has_room, self.lost_start
+            interfaces.terms, interfaces.difference, self._launcher, rules, self._has_room, self.lost_start
         )
+        custody, leases = self._loop.custody, self._leases
         try:
-            self._reception = Reception(
-                self.options.listen,
-                self.options.identity,
-                limits,
-                self.admission.admit,
-                self,
-                self._refused,
-                self._loop.custody,
-                self._leases,
-                self.options.issuers,
-            )
+            self._reception = Reception(self.options, self.admission, self, self._refused, custody, leases)
         except EchoicError:
             self._close_log()
             raise
@@ -154,6 +149,7 @@ class Bus:
         listen: str = "127.0.0.1:0",
         identity: Identity | None = None,
         issuers: Issuers | None = None,
+        rights: Rights | str | Path | None = None,
         insecure: bool = False,
         limits: BusLimits = DEFAULT_LIMITS,
         machine_limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
@@ -178,6 +174,7 @@ class Bus:
             listen: Where tools connect to; port 0 takes a free one.
             identity: Certificate, key and authority for TLS, which addresses that other machines can reach need.
             issuers: Reads the tokens of tools that have no certificate; without it, all of them need one.
+            rights: Who may be which tool (`publish` on `tool:NAME`), or the file of it; those of `hub` count as well.
             insecure: Accept that strangers can connect, instead.
             limits: On messages, queues and waiting.
             machine_limits: On processes, notes and events.
@@ -208,7 +205,7 @@ class Bus:
             lease_seconds=lease_seconds,
             promote=promote,
         )
-        options = replace(options, listen=listen, identity=identity, issuers=issuers, insecure=insecure)
+        options = replace(options, listen=listen, identity=identity, issuers=issuers, rights=rights, insecure=insecure)
         return cls(load_script(source, defines=defines, include=include), options)
 
     # Running

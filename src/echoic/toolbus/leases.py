@@ -5,7 +5,8 @@
                               +-- HELLO with resume(...)          the same process: it goes on where it was
                               +-- HELLO of the same instance      the launcher has started it again: it begins anew
 
-Who comes back shows what only it and the bus know (`references/tokens.py`), or, started again, the launcher's token.
+Who comes back shows what only it and the bus know (`references/tokens.py`), and the certificate that it had before if
+it had one (`visitors.py`); or, started again, the launcher's token.
 """
 
 import hmac
@@ -50,8 +51,8 @@ class Leases:
             self._suspended[number] = (line, timer)
         timer.start()
 
-    def check(self, hello: Hello) -> None:
-        """See whether a tool that says that it comes back is one that may.
+    def check(self, hello: Hello) -> Suspended:
+        """Return the line of a tool that says that it comes back, if it is one that may; it still waits.
 
         Raises:
             RefusedError: It is not.
@@ -63,6 +64,7 @@ class Leases:
             raise RefusedError(f"tool `{hello.name}` comes back too late, or was never here")
         if not hmac.compare_digest(found[0].resumption_token.encode(), hello.token.encode()):
             raise RefusedError(f"tool `{hello.name}` comes back with a token that is not its own")
+        return found[0]
 
     def waits_for(self, line: object) -> bool:
         """Whether a line is that of a tool that may come back."""

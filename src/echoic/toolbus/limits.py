@@ -20,6 +20,12 @@ class BusLimits:
     """Messages of one tool that wait for the machine; the tool is not read from until there is room."""
     tools_max: int = 4096
     """Tools that are connected at the same time."""
+    tools_per_name_max: int = 1024
+    """Of them, those that one name in a certificate or token may have."""
+    kept_bytes_max: int = 1024 * 1024 * 1024
+    """What is kept for all tools with a lease until they have heard it; beyond, who is cut off is lost."""
+    kept_bytes_per_name_max: int = 256 * 1024 * 1024
+    """Of that, what is kept for the tools of one name."""
     strangers_max: int = 64
     """Connections that have not said who they are; beyond, who came first of the address with most is sent away."""
     hello_seconds: float = 5.0

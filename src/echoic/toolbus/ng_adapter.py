@@ -169,7 +169,7 @@ class NgEntrance:
             case _:
                 raise MalformedTermError("a tool of the Java ToolBus begins with `name(id)`")
         instance = instance if instance >= 0 else NO_INSTANCE
-        interface = self._bus.admission.admit_without_token(name, instance)
+        interface = self._bus.admission.admit_without_token(name, instance, connection.peer)
         try:
             _say(connection, encode_ng_term(interface), deadline)
             if not _await(connection, reader, reader.take_byte, deadline):

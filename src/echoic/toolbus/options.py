@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from echoic.links import Identity, check_exposure, format_address, parse_address
+from echoic.rights import Rights
 from echoic.scripts.running import MachineLimits, MachineStatistics
 from echoic.toolbus.clock import Clock, ClockName
 from echoic.toolbus.keyboard import read_standard_input
@@ -50,6 +51,7 @@ class BusOptions:
     listen: str = "127.0.0.1:0"
     identity: Identity | None = None
     issuers: Issuers | None = None
+    rights: Rights | str | Path | None = None
     insecure: bool = False
     limits: BusLimits = DEFAULT_LIMITS
     machine_limits: MachineLimits = DEFAULT_MACHINE_LIMITS

@@ -2,33 +2,35 @@
 
 A stranger has a few seconds to say who it is, and there is room for so many strangers at a time. Each is greeted in a
 thread of its own, which goes on as the one that hears the tool.
+
+    HELLO --> who is it? --> may it be that? --> is there such a tool, and does it fit? --> is there room? --> line
+              Visitors       HouseRules          Admission                                  Shares
+
+A tool that comes back is asked the first two again.
 """
 
 import contextlib
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import EchoicError, RefusedError, UnreachableError
-from echoic.links import Connection, Identity
+from echoic.links import Connection
 from echoic.terms import UNDEFINED, Value
+from echoic.toolbus.admission import Admission
 from echoic.toolbus.custody import Custody
 from echoic.toolbus.doorkeeper import Doorkeeper
 from echoic.toolbus.greeting import BusGreeting, refusal
+from echoic.toolbus.guest import NOBODY, Guest
 from echoic.toolbus.leases import Leases
-from echoic.toolbus.limits import BusLimits
 from echoic.toolbus.line import Audience
-from echoic.toolbus.protocol import (
-    HELLO_BYTES_MAX,
-    NO_INSTANCE,
-    Hello,
-    Message,
-    encode_message,
-    message_of,
-)
+from echoic.toolbus.options import BusOptions
+from echoic.toolbus.protocol import HELLO_BYTES_MAX, NO_INSTANCE, Hello, Message, encode_message, message_of
 from echoic.toolbus.remote import RemoteLine
-from echoic.toolbus.visitors import Visitors
-from echoic.trust import Issuers
+from echoic.toolbus.shares import Seat, Shares
+from echoic.toolbus.visitors import STRANGER, Visitors
 from echoic.wire import Frame, FrameReader
 
 if TYPE_CHECKING:
@@ -37,49 +39,54 @@ if TYPE_CHECKING:
 __all__ = ["Reception", "say"]
 
 LINGER_SECONDS: Final = 1.0
+log: Final = logging.getLogger("echoic.toolbus")
 
-Admit = Callable[[Hello], Value]
+
+@dataclass(slots=True)
+class Caller:
+    """Somebody at the other end of a connection, and who it turns out to be."""
+
+    connection: Connection
+    guest: Guest | None = None
+    seat: Seat | None = None
+    """What a tool takes that is here for the first time; its line has it afterwards."""
 
 
 class Reception:
     """Greets tools and takes them in."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all that a bus consists of
+    def __init__(
         self,
-        listen: str,
-        identity: Identity | None,
-        limits: BusLimits,
-        admit: Admit,
+        options: BusOptions,
+        admission: Admission,
         audience: Audience,
         on_refused: Callable[[Hello, str], None],
         custody: Custody,
         leases: Leases,
-        issuers: Issuers | None = None,
     ) -> None:
         """Listen.
 
         Args:
-            listen: Where; port 0 takes a free one.
-            identity: Makes it TLS.
-            limits: On strangers and messages.
-            admit: Returns what the script expects of a tool, or raises RefusedError.
+            options: Where to listen and as whom, whom to believe, and limits on strangers and messages.
+            admission: Says what the script expects of a tool, and whether it may be one.
             audience: Goes on with tools that have greeted.
             on_refused: Called when a greeting fails after the tool was admitted.
             custody: Knows where values are.
             leases: Knows who may come back.
-            issuers: Reads the tokens of tools that show no certificate; without it they must show one.
 
         Raises:
             AddressError: `listen` is not an address.
             InsecureError: The files of the identity cannot be used.
             UnreachableError: It cannot be listened at.
         """
-        self._doorkeeper = Doorkeeper(listen, identity, limits, self._welcome, visitors=issuers is not None)
+        identity, issuers, limits = options.identity, options.issuers, options.limits
+        self._doorkeeper = Doorkeeper(options.listen, identity, limits, self._welcome, visitors=issuers is not None)
         self._secure = identity is not None
-        self._visitors = Visitors(issuers, identity.revoked if identity is not None else None)
+        self._visitors = Visitors(issuers, identity.revoked if identity is not None else None, admission.rules)
+        self._shares = Shares(limits)
         self.address: Final = self._doorkeeper.address
         self._limits = limits
-        self._admit = admit
+        self._admission = admission
         self._audience = audience
         self._on_refused = on_refused
         self._custody = custody
@@ -96,10 +103,31 @@ class Reception:
 
     def _welcome(self, connection: Connection, known: Callable[[], None]) -> None:
         """Greet a stranger, and go on with the tool that it is."""
-        deadline = time.monotonic() + self._limits.hello_seconds
+        caller = Caller(connection)
         reader = FrameReader(payload_bytes_max=HELLO_BYTES_MAX)
-        visiting = self._secure and connection.credentials is None
-        greeting = BusGreeting(lambda hello: self._admit_any(hello, visiting=visiting), self._limits.message_bytes_max)
+        try:
+            line, early = self._greet(caller, reader)
+        finally:
+            if caller.seat is not None:
+                caller.seat.leave()  # nobody has sat down
+        known()
+        reader.payload_bytes_max = self._limits.message_bytes_max
+        self._visitors.follow(connection, line)
+        try:
+            line.serve(reader, early)
+        finally:
+            self._visitors.forget(connection)
+
+    def _greet(self, caller: Caller, reader: FrameReader) -> tuple[RemoteLine, list[Frame]]:
+        """Return the line of a tool, and what it has said behind its greeting.
+
+        Raises:
+            EchoicError: It is none, or may not be; it was told why.
+            OSError: The connection broke.
+        """
+        connection = caller.connection
+        deadline = time.monotonic() + self._limits.hello_seconds
+        greeting = BusGreeting(lambda hello: self._admit_any(hello, caller), self._limits.message_bytes_max)
         early: list[Frame] = []
         try:
             while not greeting.done:
@@ -116,70 +144,101 @@ class Reception:
                 connection.finish()
                 _let_read(connection)
             raise
-        hello = greeting.hello
-        if hello is None:
+        if greeting.hello is None or caller.guest is None:
             raise RefusedError("a greeting ended without a hello")
-        known()
-        reader.payload_bytes_max = self._limits.message_bytes_max
-        line = self._line_of(connection, hello)
-        if visiting and hello.resumption is None and hello.instance == NO_INSTANCE:
-            line.signed_token = hello.token
-        if line.signed_token or connection.credentials is not None:
-            self._visitors.follow(connection, hello, line.signed_token)
-        try:
-            line.serve(reader, early)
-        finally:
-            self._visitors.forget(connection)
+        return self._line_of(caller, caller.guest, greeting.hello), early
 
-    def _admit_any(self, hello: Hello, *, visiting: bool) -> Value:
+    def _admit_any(self, hello: Hello, caller: Caller) -> Value:
         """Return the interface for a tool; one that comes back had it before.
-
-        Who has shown no certificate where one could be shown has a token that lets it be this tool, or was started by
-        this bus, which `_admit` looks at.
 
         Raises:
             RefusedError: It is not admitted.
         """
         if hello.resumption is not None:
-            self._leases.check(hello)
+            caller.guest = self._recognize(hello, caller.connection)
             return UNDEFINED
-        if visiting and hello.instance == NO_INSTANCE:
-            self._visitors.check(hello.name, hello.token)
-        return self._admit(hello)
+        guest = caller.guest = self._identify(hello, caller.connection)
+        interface = self._admission.admit(hello, guest, caller.connection.peer)
+        caller.seat = self._shares.take(guest.account)
+        return interface
 
-    def _line_of(self, connection: Connection, hello: Hello) -> RemoteLine:
-        """Return the line of a tool, which may have been here before."""
-        number = hello.instance if hello.resumption is None else hello.resumption.number
-        line = self._leases.take(number)
+    def _identify(self, hello: Hello, connection: Connection) -> Guest:
+        """Return who somebody is, before it is told anything of the script.
+
+        Raises:
+            RefusedError: It has not proved what this bus wants proved.
+        """
+        shown, started = connection.credentials, hello.instance != NO_INSTANCE
+        guest = NOBODY if shown is None else self._visitors.by_certificate(shown)
+        if started:
+            with self._like_to_strangers(connection):
+                self._admission.check_started(hello)
+            return replace(guest, started=True)
+        if self._secure and shown is None:
+            return self._visitors.by_token(hello.name, hello.token)
+        return guest
+
+    def _recognize(self, hello: Hello, connection: Connection) -> Guest:
+        """Return who somebody is that comes back: who it was, by a proof that still holds.
+
+        Who shows the secret of another's conversation, and not what that one had proved itself by, changes nothing for
+        it. Who it is itself, and has lost what let it in, does not come back any more.
+
+        Raises:
+            RefusedError: It was never here, or may not be any more.
+        """
+        shown = connection.credentials
+        with self._like_to_strangers(connection):
+            line = self._leases.check(hello)
+            if not isinstance(line, RemoteLine) or line.name != hello.name or not line.guest.is_proved_by(shown):
+                raise RefusedError(f"tool `{hello.name}` comes back as another than it was")
+        guest = replace(line.guest, credentials=shown)
+        try:
+            self._visitors.check(guest, line.name, connection.peer)
+        except RefusedError as error:
+            if self._leases.take(line.number) is line:
+                line.expire(f"it came back, and may not go on: {error}")
+            raise
+        return guest
+
+    @contextlib.contextmanager
+    def _like_to_strangers(self, connection: Connection) -> Iterator[None]:
+        """Tell who has not proved anything why it is refused as one tells all of them."""
+        try:
+            yield
+        except RefusedError as error:
+            if not self._secure or connection.credentials is not None:
+                raise
+            log.info("refused a stranger at %s: %s", connection.peer, error)
+            raise RefusedError(STRANGER) from error
+
+    def _line_of(self, caller: Caller, guest: Guest, hello: Hello) -> RemoteLine:
+        """Return the line of a tool, which may have been here before.
+
+        Raises:
+            EchoicError: It has come back too late, or cannot go on.
+        """
+        connection, back = caller.connection, hello.resumption
+        line = self._leases.take(hello.instance if back is None else back.number)
         if isinstance(line, RemoteLine):
-            if hello.resumption is None:
+            line.guest = guest
+            if back is None:
                 line.begin_anew(connection)
                 return line
-            if line.signed_token:
-                self._recheck(line, hello)
             try:
-                line.resume(connection, hello.resumption.heard)
+                line.resume(connection, back.heard)
             except EchoicError as error:
                 line.expire(f"it came back, and cannot go on: {error}")
                 raise
             return line
-        if hello.resumption is not None:
+        if back is not None:
             raise RefusedError(f"tool `{hello.name}` comes back too late")
         line = RemoteLine(connection, hello, self._audience, self._limits, self._custody, self._leases)
-        self._audience.arrived(line, None if hello.instance == NO_INSTANCE else hello.instance)
+        line.guest = guest
+        if caller.seat is not None:
+            line.seat, caller.seat = caller.seat, None
+        self._audience.arrived(line, hello.instance if guest.started else None)
         return line
-
-    def _recheck(self, line: RemoteLine, hello: Hello) -> None:
-        """See that the token by which a tool came at first still holds.
-
-        Raises:
-            RefusedError: It does not, and the tool is lost.
-        """
-        try:
-            self._visitors.check(hello.name, line.signed_token)
-        except RefusedError as error:
-            line.expire(f"it came back, and may not go on: {error}")
-            raise
 
 
 def say(connection: Connection, message: Message, deadline: float) -> None:

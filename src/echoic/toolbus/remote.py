@@ -15,6 +15,7 @@ from echoic.scripts.running.messages import ToTool
 from echoic.terms import Value
 from echoic.toolbus.correspondence import Correspondence
 from echoic.toolbus.custody import Custody
+from echoic.toolbus.guest import NOBODY
 from echoic.toolbus.leases import Leases
 from echoic.toolbus.limits import BusLimits
 from echoic.toolbus.line import Audience
@@ -23,6 +24,7 @@ from echoic.toolbus.protocol import FROM_TOOL, REFERENCES, TO_TOOL, Hello, Messa
 from echoic.toolbus.references.transfer import messages_of
 from echoic.toolbus.references.words import decode_seen, encode_end, encode_seen
 from echoic.toolbus.sessions import Session
+from echoic.toolbus.shares import Seat
 from echoic.wire import Frame, FrameReader
 from echoic.wire.frames import Buffer, size_of
 
@@ -55,8 +57,10 @@ class RemoteLine:
             leases: Knows who may come back.
         """
         self.name: Final = hello.name
-        self.signed_token = ""
-        """What lets it be this tool, if it has shown that in the place of a certificate."""
+        self.guest = NOBODY
+        """Who it is, and what has proved that; who comes back must be the same."""
+        self.seat = Seat()
+        """What it takes of its name's share."""
         self._number = 0
         self._audience = audience
         self._limits = limits
@@ -82,7 +86,7 @@ class RemoteLine:
             self._suspended = False
             if self._refers and self._custody.enabled:
                 self._correspondence = Correspondence(self._custody, number)
-                self._session = Session() if self._leases.seconds else None
+                self._session = Session(purse=self.seat) if self._leases.seconds else None
                 self.say(self._custody.join(number, self))
             self.say(Message(MessageKind.WELCOME, 0, (number,)))
 
@@ -116,6 +120,8 @@ class RemoteLine:
             self._close_by = time.monotonic() + self._limits.grace_seconds
             self._leases.take(self._number)
             self._outgoing.finish(self._limits.grace_seconds)
+            if self._suspended:  # nobody hears any more who would notice that it is over
+                self._leave()
 
     def _put(self, message: Message) -> bool:
         """Write a message, or keep it; while holding the lock."""
@@ -156,7 +162,8 @@ class RemoteLine:
     def _hear(self, said: Message) -> None:
         if self._session is not None:
             if said.kind is MessageKind.SEEN:
-                self._session.seen(decode_seen(said))
+                with self._saying:
+                    self._session.seen(decode_seen(said))
                 return
             seen = self._session.hear(said)
             if seen is not None:
@@ -185,6 +192,11 @@ class RemoteLine:
 
     # The end of a connection, and of the conversation
 
+    def dismiss(self, reason: str) -> None:
+        """Hang up on a tool that may not stay, and not wait for it to come back; in any thread."""
+        self._fault = True
+        self._give_up(reason, fault=True)
+
     def _hang_up(self) -> None:
         """Let a tool go that wants to: it closes the connection then."""
         self._outgoing.finish(self._limits.grace_seconds)
@@ -211,8 +223,14 @@ class RemoteLine:
             return
         if self._correspondence is not None:
             self._correspondence.close()
+        self._leave()
         if not closed:
             self._audience.gone(self, reason)
+
+    @property
+    def number(self) -> int:
+        """The number that the machine gave it."""
+        return self._number
 
     @property
     def epoch(self) -> int:
@@ -232,7 +250,15 @@ class RemoteLine:
             self._suspended, self._closed = False, True
         if self._correspondence is not None:
             self._correspondence.close()
+        self._leave()
         self._audience.gone(self, reason)
+
+    def _leave(self) -> None:
+        """Give back what was kept for the tool, and its seat."""
+        with self._saying:
+            if self._session is not None:
+                self._session.forget()
+            self.seat.leave()
 
     def resume(self, connection: Connection, heard: int) -> None:
         """Go on where the other connection broke, with a tool that has heard so much; `serve` comes next.
@@ -254,6 +280,8 @@ class RemoteLine:
         """Go on with a tool that was started again, and remembers nothing; `welcome` and `serve` come next."""
         with self._saying:
             self._connection, self._outgoing = self._taken_over(connection)
+            if self._session is not None:
+                self._session.forget()
             self._session = None
             if self._correspondence is not None:
                 self._correspondence.close()

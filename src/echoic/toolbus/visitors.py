@@ -1,11 +1,19 @@
 """Visitors: tools from elsewhere, for as long as they may stay.
 
-Who has shown a certificate is hung up on within `LOOK_SECONDS` when it is revoked, and no handshake lets it in again.
+Who has shown a certificate is hung up on within `LOOK_SECONDS` when it is revoked or expires, and no handshake lets it
+in again.
 
 Who has shown none proves by a token which tools it may be. A token that lets somebody be the tool `calc` grants the
 right `publish` on `tool:calc`; a pattern is as good, such as `tool:lab.*`. It is what the tool says in the place of the
 secret that a launcher gives (`Hello.token`). It holds as long as it says, and until it is revoked: who is connected by
 a token that holds no more is hung up on within `LOOK_SECONDS`, and does not come back.
+
+Neither does who loses the right to be its tool (`house_rules.py`). Who was hung up on by all this is lost at once,
+whatever lease it has; and who was cut off and comes back within its lease must be who it was (`guest.py`), by a proof
+that still holds.
+
+A stranger is told the same whatever it tries, `STRANGER`: neither what tools there are, nor which of them wait to come
+back, nor what was wrong with its secret. What a token says wrong is told to who shows one, as it knows that anyway.
 """
 
 import logging
@@ -15,72 +23,78 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import RefusedError
-from echoic.links import Connection
-from echoic.rights import Pattern
-from echoic.toolbus.protocol import Hello
+from echoic.links import Connection, Credentials
+from echoic.toolbus.guest import TOOL_PREFIX, TOOL_RIGHT, Guest
+from echoic.toolbus.house_rules import HouseRules
 from echoic.trust import Issuers, Revocations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from echoic.toolbus.remote import RemoteLine
 
-__all__ = ["LOOK_SECONDS", "TOOL_PREFIX", "TOOL_RIGHT", "Visitors"]
+__all__ = ["LOOK_SECONDS", "STRANGER", "Visitors"]
 
 LOOK_SECONDS: Final = 1.0
-TOOL_PREFIX: Final = "tool:"
-TOOL_RIGHT: Final = "publish"
+STRANGER: Final = "this bus wants a certificate, or a token that lets its owner be the tool; it was shown neither"
 log: Final = logging.getLogger("echoic.toolbus")
 
 
 class Visitors:
-    """Reads the tokens of tools, and looks again from time to time whether these and certificates hold."""
+    """Says who tools are, and looks again from time to time whether what has proved that still holds."""
 
-    def __init__(self, issuers: Issuers | None, revoked: Path | None) -> None:
+    def __init__(self, issuers: Issuers | None, revoked: Path | None, rules: HouseRules) -> None:
         """Begin with nobody.
 
         Args:
             issuers: Reads tokens; without it none is believed.
             revoked: The list of revoked certificates.
+            rules: Who may be which tool.
         """
         self._issuers = issuers
         self._revocations = Revocations(revoked)
-        self._followed: dict[Connection, tuple[str, Callable[[], None]]] = {}
+        self._rules = rules
+        self._followed: dict[Connection, RemoteLine] = {}
         self._lock = threading.Lock()
         self._watching = self._closed = False
 
-    def check(self, name: str, token: str) -> None:
-        """See whether a token lets somebody be a tool.
+    def by_certificate(self, shown: Credentials) -> Guest:
+        """Return who has shown a certificate.
+
+        Raises:
+            RefusedError: It is revoked, or has expired.
+        """
+        self._check_certificate(shown)
+        return Guest(shown.name, shown)
+
+    def by_token(self, name: str, token: str) -> Guest:
+        """Return who has shown a token that lets it be a tool.
 
         Raises:
             RefusedError: It does not.
         """
-        if self._issuers is None:
-            raise RefusedError("this bus wants a certificate, and none was shown")
+        if self._issuers is None or not token:
+            raise RefusedError(STRANGER)
         claims = self._issuers.read(token, time.time())
-        wanted = TOOL_PREFIX + name
-        if TOOL_RIGHT not in claims.rights or not any(Pattern(each).matches(wanted) for each in claims.channels):
-            raise RefusedError(f"the token of `{claims.who}` does not grant `{TOOL_RIGHT}` on `{wanted}`")
+        guest = Guest(claims.who, token=token, tools=claims.channels)
+        if TOOL_RIGHT not in claims.rights or not guest.may_be(name):
+            raise RefusedError(f"the token of `{claims.who}` does not grant `{TOOL_RIGHT}` on `{TOOL_PREFIX}{name}`")
+        return guest
 
-    def check_certificate(self, connection: Connection) -> None:
-        """See whether the certificate that a tool has shown still counts.
+    def check(self, guest: Guest, name: str, peer: str) -> None:
+        """See whether somebody who was let in may still be there.
 
         Raises:
-            RefusedError: It is revoked.
+            RefusedError: Its certificate or token holds no more, or it has lost the right to be this tool.
         """
-        shown = connection.credentials
-        if shown is not None and self._revocations.lists(shown.serial):
-            raise RefusedError(f"the certificate of `{shown.name}` is revoked")
+        if guest.credentials is not None:
+            self._check_certificate(guest.credentials)
+        if guest.token:
+            self.by_token(name, guest.token)
+        self._rules.check(guest, name, peer, again=True)
 
-    def follow(self, connection: Connection, hello: Hello, token: str) -> None:
-        """Hang up on a tool when its token, or its certificate if it has none, holds no more."""
-        name = hello.name
-
-        def check() -> None:
-            if token:
-                self.check(name, token)
-            self.check_certificate(connection)
-
+    def follow(self, connection: Connection, line: "RemoteLine") -> None:
+        """Hang up on a tool when it may not stay any more."""
         with self._lock:
-            self._followed[connection] = (name, check)
+            self._followed[connection] = line
             if self._watching or self._closed:
                 return
             self._watching = True
@@ -97,6 +111,12 @@ class Visitors:
             self._closed = True
             self._followed.clear()
 
+    def _check_certificate(self, shown: Credentials) -> None:
+        if self._revocations.lists(shown.serial):
+            raise RefusedError(f"the certificate of `{shown.name}` is revoked")
+        if time.time() >= shown.expires:
+            raise RefusedError(f"the certificate of `{shown.name}` has expired")
+
     def _watch(self) -> None:
         while self._look():
             time.sleep(LOOK_SECONDS)
@@ -108,11 +128,12 @@ class Visitors:
             self._watching = bool(every)
             if not every:
                 return False
-        for connection, (name, check) in every:
+        for connection, line in every:
             try:
-                check()
+                self.check(line.guest, line.name, connection.peer)
             except RefusedError as error:
-                log.warning("hung up on tool %s at %s: %s", name, connection.peer, error)
+                log.warning("hung up on tool %s at %s: %s", line.name, connection.peer, error)
                 self.forget(connection)
+                line.dismiss(str(error))
                 connection.close()
         return True
