@@ -27,11 +27,13 @@ def check(who: str, what: str, where: str, /, *, file: RightsFile = None, as_jso
     Try:
         echoic acl check alice publish trades
         echoic acl check desk-7 '*' trades.daily --file rights
+        echoic acl check adder publish tool:calc
 
     Args:
         who: The name in a certificate or token; `anonymous` for whoever shows none.
         what: publish, subscribe, derive, steer, modulate, admin, or `*` for each of them.
-        where: The name of a channel or group. What is derived from it has its rights too.
+        where: The name of a channel or group, or `tool:NAME` for being that tool of a bus, which needs `publish`. What
+            is derived from a channel has its rights too.
         file: The file of rights; `rights` in $ECHOIC_HOME or ~/.config/echoic if nothing is said.
         as_json: Print the answers as JSON.
     """

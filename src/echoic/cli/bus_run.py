@@ -29,7 +29,7 @@ from echoic.cli.meeting import attend, check_open, identity_named
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
 from echoic.cli.teller import tell_warnings
-from echoic.cli.where import ContextName, Flag, IdentityName, Where, chosen
+from echoic.cli.where import ContextName, Flag, IdentityName, RightsPath, Where, chosen, chosen_rights
 from echoic.errors import ClosedError, LocalError
 from echoic.scripts.checking import require
 from echoic.toolbus import Bus, BusOptions, RealClock, Recording, VirtualClock
@@ -110,6 +110,7 @@ class Manner:
         Parameter(help="The name server for channels. [default: $ECHOIC_NAMES, echoic.toml, 127.0.0.1:7400]"),
     ] = None
     context: ContextName = None
+    rights: RightsPath = None
 
 
 MANNER: Final = Manner()
@@ -140,7 +141,7 @@ def run(
         echoic bus run calc.tb --trace calc.trace && echoic bus trace calc.trace
         echoic bus run calc.tb --channel     and elsewhere: echoic echo bus.calc
         echoic bus run report.tb --threshold 1MB --lease 30     and elsewhere: echoic bus refs
-        echoic bus run calc.tb --listen 0.0.0.0:7450 --identity lab
+        echoic bus run calc.tb --listen 0.0.0.0:7450 --identity lab --rights rights
 
     Args:
         script: The file of the script.
@@ -214,6 +215,7 @@ class Run:
             listen=manner.listen,
             identity=identity,
             issuers=Issuers() if identity is not None else None,
+            rights=None if self.on_channels else chosen_rights(manner.rights),  # else the hub has them, and tells of it
             insecure=manner.insecure,
             output=show_text,
             read_line=self._read_line,
@@ -308,7 +310,8 @@ class Run:
 
     @property
     def _where(self) -> Where:
-        return Where(names=self._manner.names, context=self._manner.context, identity=self._manner.identity)
+        manner = self._manner
+        return Where(names=manner.names, context=manner.context, identity=manner.identity, rights=manner.rights)
 
     def _identity(self) -> "Identity | None":
         return identity_named(chosen(self._where).identity)

@@ -5,9 +5,11 @@
     allow desk-*     subscribe,derive   trades*
     deny  desk-7     *                  *
     allow *          subscribe          weather
+    allow adder      publish            tool:calc
 
 WHO is a name as certificates and tokens have it, `anonymous` for whoever shows none; rights are joined by commas, and
-`*` is all of them. Rules that match add up, and a `deny` wins wherever it stands.
+`*` is all of them. CHANNEL is the name of a channel or group, or `tool:NAME`, where `publish` is to be that tool of a
+bus. Rules that match add up, and a `deny` wins wherever it stands.
 """
 
 from typing import Final

@@ -6,6 +6,8 @@
                                 TLS 1.2, no TLS} x everything of ours that dials
     a stranger shows a token   {revoked, expired, not yet valid, forged, altered, ...} x whatever reads tokens
     a certificate expires      while a link, a member's connection, a client's connection stands by it (`tls_expiry`)
+    a guest of a bus           whom TLS lets in without a certificate: {no token, a bad one, a revoked name that comes
+                               back, ...} (`tls_guest_doors`)
 
 The stranger writes down every byte. It must not be told anything: no byte inside TLS, no secret word outside of it, and
 whoever does not even speak TLS 1.3 hears an alert at most. What it cannot be kept from is the listener's certificate,
@@ -22,7 +24,7 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self
@@ -30,6 +32,7 @@ from typing import Final, Self
 from echoic.links import Identity, parse_address
 from echoic.testing.trials.tls_doors import DOORS, KNOCKS, SECRETS, Door, Knock, Opened
 from echoic.testing.trials.tls_expiry import expiry_problems
+from echoic.testing.trials.tls_guest_doors import GUEST_DOORS, guest_problems
 from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
 from echoic.testing.trials.tls_peer import HEARD_BYTES_MAX, Heard, converse
 from echoic.testing.trials.tls_tokens import token_problems
@@ -42,6 +45,7 @@ HEARING_SECONDS: Final = 7.0  # a handshake has five
 HEARING_SECONDS_BAD: Final = 2.0  # for one whom we dial, and who is told nothing
 KNOCKS_MAX: Final = 3
 GOOD: Final = "somebody good"
+NOTHING_SHOWN: Final = "no certificate"
 ALERT_BYTES: Final = 7
 ALERT: Final = 0x15
 WELCOME: Final = b"\1"
@@ -62,6 +66,8 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
                 *knock_problems(papers, KNOCKS | TOOL_KNOCKS),
                 *token_problems(papers.authority),
                 *expiry_problems(papers),
+                *door_problems(papers, GUEST_DOORS, but={NOTHING_SHOWN}),
+                *guest_problems(papers),
             ):
                 cells += 1
                 if problem:
@@ -70,9 +76,11 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
     return Findings(tuple(problems), {"cells": cells})
 
 
-def door_problems(papers: Papers, doors: Mapping[str, Door] = DOORS) -> Iterator[tuple[str, str]]:
-    """Yield every cell of strangers that dial us with what is wrong in it, "" if nothing is."""
-    callers = _callers(papers)
+def door_problems(
+    papers: Papers, doors: Mapping[str, Door] = DOORS, but: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """Yield every cell of strangers that dial us, but for some, with what is wrong in it, "" if nothing is."""
+    callers = {kind: context for kind, context in _callers(papers).items() if kind not in but}
     for name, open_door in doors.items():
         with open_door(papers.good) as door, ThreadPoolExecutor(len(callers)) as pool:
             problems = pool.map(lambda kind, door=door: _stranger_problem(door, kind, callers[kind]), callers)
@@ -162,7 +170,7 @@ def _callers(papers: Papers) -> dict[str, ssl.SSLContext | None]:
     old = papers.context(papers.other, listening=False)
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     believed = {kind: papers.context(papers.bad[kind], listening=False) for kind in BAD_PAPERS}
-    return {**believed, "no certificate": nobody, "TLS 1.2": old, "no TLS": None, "HTTP": None}
+    return {**believed, NOTHING_SHOWN: nobody, "TLS 1.2": old, "no TLS": None, "HTTP": None}
 
 
 def _serving(papers: Papers, who: Identity, *, old: bool = False) -> ssl.SSLContext:
