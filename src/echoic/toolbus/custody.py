@@ -125,7 +125,9 @@ class Custody:
         if threshold is not None:
             threshold = min(threshold, options.told_bytes_max)
         registration = Registration(BUS, self.epoch, 0, threshold, self._keys[BUS])
-        self.member: Final = Member(registration, self._ask, listen=options.listen, identity=options.identity)
+        self.member: Final = Member(
+            registration, self._ask, listen=options.listen, identity=options.identity, insecure=options.insecure
+        )
         """The bus, as one that has values itself."""
 
     # Tools that understand references

@@ -414,6 +414,7 @@ def _joiner(
             identity=own,
             threshold=chosen.threshold,
             secluded=secluded,
+            insecure=chosen.insecure,
         )
 
     return join

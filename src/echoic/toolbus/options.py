@@ -37,6 +37,8 @@ class ValueOptions:
     """Where tools fetch what the bus has itself."""
     identity: Identity | None = None
     """Makes that TLS."""
+    insecure: bool = False
+    """Whether the bus fetches from other machines without it."""
     grace_seconds: float = 5.0
     """How long a tool that is to end may be needed by others."""
 
@@ -83,6 +85,7 @@ class BusOptions:
             told_bytes_max=self.limits.queue_bytes_max // 2,
             listen=format_address(host, 0),
             identity=self.identity,
+            insecure=self.insecure,
             grace_seconds=self.limits.grace_seconds,
         )
 

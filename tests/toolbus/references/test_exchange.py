@@ -15,6 +15,7 @@ import pytest
 from echoic.links import Connection, Identity, dial
 from echoic.terms import Term, TermList, Value
 from echoic.toolbus.protocol import Message, MessageKind, encode_message
+from echoic.toolbus.references import exchange
 from echoic.toolbus.references.exchange import Exchange
 from echoic.toolbus.references.keeping import content_of
 from echoic.toolbus.references.member import Member
@@ -143,6 +144,42 @@ def test_one_who_cannot_be_dialled_back_gets_the_value_through_the_bus(post: Pos
     assert fetched(asker, owner, BLOB) == [BLOB]
     assert owner.statistics().failed_dials == 1
     assert asker.statistics().streamed == 1
+
+
+ELSEWHERE = "192.0.2.1:7"  # nobody's: for documents
+
+
+def test_in_the_clear_nobody_connects_to_another_machine_whatever_the_owner_says(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialled = _noted(monkeypatch)
+    owner, asker = post.join(1, Exchange()), post.join(2, Exchange())
+    puts = [replace(put, endpoints=(ELSEWHERE, "nonsense", *put.endpoints)) for put in puts_of(owner, 2, BLOB)]
+    assert [asker.fetch(put).result(SECONDS) for put in puts] == [BLOB]
+    assert dialled == list(owner.endpoints)
+    assert asker.statistics().direct == 1
+
+
+def test_in_the_clear_nobody_dials_back_to_another_machine(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled = _noted(monkeypatch)
+    owner, asker = post.join(1, Exchange(), listen=""), post.join(2, Exchange())
+    post.misdirected = ELSEWHERE
+    assert fetched(asker, owner, BLOB) == [BLOB]
+    assert not dialled
+    assert asker.statistics().streamed == 1
+
+
+def _noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return where is dialled from here on."""
+    dialled: list[str] = []
+    real = exchange.dial
+
+    def dial(address: str, identity: Identity | None, *, timeout: float) -> Connection:
+        dialled.append(address)
+        return real(address, identity, timeout=timeout)
+
+    monkeypatch.setattr(exchange, "dial", dial)
+    return dialled
 
 
 def test_links_are_encrypted_for_who_has_an_identity(post: Post, identity: Identity) -> None:

@@ -17,6 +17,7 @@ Where a value is looked for:
     else                             fetched (`fetching.py`)
 """
 
+import dataclasses
 import itertools
 import logging
 import math
@@ -27,8 +28,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from echoic.errors import EchoicError, EncodeError, LimitExceededError, MalformedFrameError
-from echoic.links import Identity
+from echoic.errors import AddressError, EchoicError, EncodeError, LimitExceededError, MalformedFrameError
+from echoic.links import Identity, is_loopback, parse_address
 from echoic.terms import Reference, ReferenceKind, Value
 from echoic.toolbus.protocol import REFERRING, Message, MessageKind
 from echoic.toolbus.references.arrivals import Coming
@@ -115,6 +116,7 @@ class Member:
         identity: Identity | None = None,
         threshold: float | None = None,
         secluded: bool = False,
+        insecure: bool = False,
     ) -> None:
         """Take part.
 
@@ -126,6 +128,7 @@ class Member:
             identity: Makes links TLS.
             threshold: From so many bytes on values go by reference; None leaves it to the registration.
             secluded: Whether it connects to nobody: it has nothing to prove itself by, or others could read along.
+            insecure: Whether it connects to other machines without an identity, where others can read along.
 
         Raises:
             ClosedError: The exchange has a member of this number already.
@@ -139,6 +142,7 @@ class Member:
         self._key = registration.key
         self._listen = listen
         self._secluded = secluded
+        self._far = insecure or identity is not None
         self._endpoints: tuple[str, ...] | None = None
         self._keeping = Keeping(self.exchange.store, self.number)
         self._transactions = itertools.count(1)
@@ -414,7 +418,8 @@ class Member:
         if self.exchange.share_fetch(key, learn):
             self.count("pool_hits")
         else:
-            self._start(Fetch(self.exchange, self, put, self._end_fetch))
+            near = dataclasses.replace(put, endpoints=self._dialled(put.endpoints))
+            self._start(Fetch(self.exchange, self, near, self._end_fetch))
 
     def _start(self, fetch: Fetch) -> None:
         with self._lock:
@@ -463,9 +468,14 @@ class Member:
         elif self._secluded:
             refuse = "it connects to nobody but the bus"
         else:
-            self.exchange.with_link(get.endpoints, self.identity, lambda link, why: self._dial_back(get, link, why))
+            places = self._dialled(get.endpoints)
+            self.exchange.with_link(places, self.identity, lambda link, why: self._dial_back(get, link, why))
         if refuse is not None:
             self._relay_to(get.asker)(encode_refusal(Refusal(get.request, refuse)))
+
+    def _dialled(self, endpoints: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those of some places, named by somebody else, to which this one connects: in the clear, those here."""
+        return endpoints if self._far else tuple(each for each in endpoints if _is_here(each))
 
     def _dial_back(self, get: Get, link: Link | None, reason: str) -> None:
         """Serve a value to somebody who could not reach us."""
@@ -516,3 +526,11 @@ class Member:
         say(encode_put(put))
         if not token:  # else who asked gives credit when it knows us
             sending.more(LINK_WINDOW if linked else STREAM_WINDOW)
+
+
+def _is_here(endpoint: str) -> bool:
+    """Whether a place is on this machine; what is no address is none."""
+    try:
+        return is_loopback(parse_address(endpoint)[0])
+    except AddressError:
+        return False
