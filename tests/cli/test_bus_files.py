@@ -1,5 +1,6 @@
 """`echoic bus` on files: checks, traces, interfaces, and all that can be wrong with them."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -7,11 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
+from echoic.cli.bus_run import Manner, Run
+from echoic.cli.bus_scripts import PLAIN
 from echoic.cli.bus_trace_page import page_of
 from echoic.cli.bus_tracing import TraceHead
+from echoic.errors import RefusedError
 from echoic.scripts.exploring import read_aut
+from echoic.toolbus import Tool
 from echoic.toolbus.history import TracedStep
-from tests.cli.terminals import type_here
+from tests.cli.terminals import free_port, type_here
 
 HELLO = 'process Hello is printf("hello\\n") . shutdown("done")\ntoolbus(Hello)\n'
 PHILOSOPHERS = """process PHIL(L: int, R: int) is
@@ -206,6 +211,27 @@ def test_a_bus_that_strangers_could_reach_is_denied() -> None:
     assert code == 4
     assert "name an --identity (echoic keys), or pass --insecure if meant" in err
     assert type_here("bus", "run", "hello.tb", "--name", "../x")[0] == 1
+
+
+@pytest.mark.parametrize("said", ["option", "environment", "channels"])
+def test_a_bus_goes_by_a_file_of_rights(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type_here("bus", "run", "hello.tb", "--rights", "nothing")[0] == 1
+    Path("rights").touch(0o600)
+    Path("rights").write_text("allow anonymous publish tool:calc\ndeny anonymous publish tool:button\n")
+    Path("two.tb").write_text(
+        "tool calc is { }\ntool button is { }\n"
+        "process P is let C: calc, B: button in rec-connect(C?) . rec-connect(B?) endlet\ntoolbus(P)\n"
+    )
+    if said == "environment":
+        monkeypatch.setenv("ECHOIC_RIGHTS", "rights")
+    rights = None if said == "environment" else Path("rights")
+    manner = Manner(rights=rights, channel=said == "channels", names=f"127.0.0.1:{free_port()}")
+    with contextlib.ExitStack() as stack:
+        bus = Run(Path("two.tb"), PLAIN, manner, quiet=True).bus(stack)
+        bus.start()
+        Tool().connect(bus.address, name="calc", timeout=60)
+        with pytest.raises(RefusedError, match="`anonymous` may not publish `tool:button`"):
+            Tool().connect(bus.address, name="button", timeout=60)
 
 
 def test_help_teaches() -> None:
