@@ -278,6 +278,15 @@ def test_one_name_has_so_many_tools_and_no_more(start: Callable[..., Bus], autho
     assert bus.wait(SECONDS)
 
 
+def test_a_tool_that_is_ended_while_it_is_away_leaves_its_seat(start: Callable[..., Bus], authority: Authority) -> None:
+    bus = start(lease_seconds=LEASE_SECONDS)
+    vanish(bus, connected(bus, Visitor.of_authority(), token_for(authority, "alice")))
+    shares = bus._reception._shares  # noqa: SLF001 - nothing else tells
+    assert shares.tools_of("alice") == 1
+    bus._leases._suspended[1][0].close()  # type: ignore[attr-defined] # noqa: SLF001 - as `snd-terminate` does
+    assert (shares.tools_of("alice"), shares.kept_of("alice")) == (0, 0)
+
+
 def test_what_is_kept_for_all_tools_of_one_name_counts_together() -> None:
     shares = Shares(BusLimits(kept_bytes_per_name_max=100, kept_bytes_max=250))
     seats = [shares.take("alice"), shares.take("alice"), shares.take("bob"), shares.take("")]

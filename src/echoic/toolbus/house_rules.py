@@ -66,6 +66,11 @@ class HouseRules:
         if not self._allows(guest, tool, STAYS if again else COMES, peer):
             raise DeniedError(f"`{guest.who or ANONYMOUS}` may not {TOOL_RIGHT} `{TOOL_PREFIX}{tool}`")
 
+    @property
+    def counted(self) -> bool:
+        """Whether there are rules, or a hub that may be given some."""
+        return self._rights is not None or self._hub is not None
+
     def shows(self, guest: Guest, tool: str) -> bool:
         """Whether somebody may know that there is a tool of a name."""
         return guest.started or (guest.may_be(tool) and self._allows(guest, tool))

@@ -92,7 +92,10 @@ class Visitors:
         self._rules.check(guest, name, peer, again=True)
 
     def follow(self, connection: Connection, line: "RemoteLine") -> None:
-        """Hang up on a tool when it may not stay any more."""
+        """Hang up on a tool when it may not stay any more, if there is anything by which it might not."""
+        guest = line.guest
+        if guest.credentials is None and not guest.token and not self._rules.counted:
+            return
         with self._lock:
             self._followed[connection] = line
             if self._watching or self._closed:
