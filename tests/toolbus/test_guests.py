@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echoic.errors import RefusedError
+from echoic.errors import EchoicError, RefusedError
 from echoic.hub import Hub
 from echoic.links import Credentials, Identity, Visitor
 from echoic.rights import parse_rights
@@ -122,9 +122,10 @@ def test_who_lost_its_token_while_it_was_away_does_not_come_back(
     bus = start(lease_seconds=LEASE_SECONDS)
     come_back = vanish(bus, connected(bus, Visitor.of_authority(), token_for(authority, "alice")))
     authority.revoke(authority.issued()[-1].id)
-    with pytest.raises(RefusedError, match="revoked"):
+    with pytest.raises(EchoicError):  # it is told so, unless the bus is faster to end, as its script then does
         come_back(Visitor.of_authority(), "calc")
-    assert bus.wait(5), "it is lost at once"
+    assert bus.wait(LEASE_SECONDS / 2), "it is lost at once"
+    assert any("it came back, and may not go on: the token is refused" in each for each in bus.warnings())
 
 
 def test_a_tool_that_is_hung_up_on_for_its_certificate_has_no_lease(
@@ -279,7 +280,7 @@ def test_one_name_has_so_many_tools_and_no_more(start: Callable[..., Bus], autho
 
 
 def test_a_tool_that_is_ended_while_it_is_away_leaves_its_seat(start: Callable[..., Bus], authority: Authority) -> None:
-    bus = start(lease_seconds=LEASE_SECONDS)
+    bus = start(lease_seconds=LEASE_SECONDS, limits=BusLimits(grace_seconds=0.1))
     vanish(bus, connected(bus, Visitor.of_authority(), token_for(authority, "alice")))
     shares = bus._reception._shares  # noqa: SLF001 - nothing else tells
     assert shares.tools_of("alice") == 1
