@@ -17,7 +17,6 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Collection
-from functools import partial
 from typing import Final
 
 from echoic.errors import EchoicError, UnreachableError
@@ -25,8 +24,8 @@ from echoic.interop.client_frames import ClientFrames
 from echoic.interop.exposure import Exposure
 from echoic.interop.upgrade import HEAD_BYTES_MAX, HEAD_END, refusal_of
 from echoic.links import format_address, is_loopback, serving_context
-from echoic.links.sockets import tune_tcp
-from echoic.links.strangers import Strangers, origin_of
+from echoic.links.gate import Caller, Gate
+from echoic.links.strangers import origin_of
 
 __all__ = ["Doorway"]
 
@@ -36,35 +35,10 @@ FROM_ONE_ADDRESS_MAX: Final = 16
 STALLED_SECONDS: Final = 30.0
 CHUNK_BYTES: Final = 64 * 1024
 BACKLOG: Final = 128
-FULL_SECONDS: Final = 0.1
 CLOSE_SECONDS: Final = 3.0
-PARTING_TURNS: Final = 4
-"""In how many turns of its loop asyncio has closed a connection that was given up, with TLS and without."""
 log: Final = logging.getLogger("echoic.interop")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-class Caller:
-    """Somebody who has connected."""
-
-    def __init__(self, socket_: socket.socket, peer: str) -> None:
-        self.peer: Final = peer
-        self.socket: Final = socket_
-        self.writer: asyncio.StreamWriter | None = None
-        self.task: asyncio.Task[None] | None = None
-
-    def close(self) -> None:
-        """End what is done for it."""
-        if self.task is not None:
-            self.task.cancel()
-
-    def hang_up(self) -> None:
-        """Close the connection at once, whatever waits to be read."""
-        if self.writer is not None:
-            self.writer.transport.abort()
-        else:
-            self.socket.close()
 
 
 class Doorway:
@@ -86,12 +60,10 @@ class Doorway:
         self._inner, self._origins = inner, frozenset(origins)
         self._socket = _listening(place)
         self.port: Final[int] = self._socket.getsockname()[1]
-        self._strangers: Strangers[Caller] = Strangers()
         self._clients: Counter[str] = Counter()
-        self._callers: set[Caller] = set()
         self._told: set[str] = set()
         self._loop = asyncio.new_event_loop()
-        self._loop.add_reader(self._socket, self._accept)
+        self._gate = Gate(self._socket, self._loop, self._serve)
         self._thread = threading.Thread(target=self._run, name="echoic-doorway", daemon=True)
         self._thread.start()
 
@@ -106,68 +78,30 @@ class Doorway:
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()
-            loop.remove_reader(self._socket)
-            for caller in list(self._callers):
-                caller.close()
-            loop.run_until_complete(self._empty())
+            self._gate.close()
+            loop.run_until_complete(self._gate.empty())
         finally:
             self._socket.close()
             loop.close()
-
-    async def _empty(self) -> None:
-        """Wait until everybody is gone."""
-        while self._callers:
-            await asyncio.wait([caller.task for caller in self._callers if caller.task is not None])
-            await asyncio.sleep(0)  # for what is done when they have ended
-        for _ in range(PARTING_TURNS):
-            await asyncio.sleep(0)
-
-    def _accept(self) -> None:
-        """Take one more; called when there is one."""
-        try:
-            accepted, address = self._socket.accept()
-        except BlockingIOError:
-            return
-        except OSError as error:  # there are no more file descriptors, perhaps for a moment
-            log.warning("cannot accept a connection: %s", error)
-            self._loop.remove_reader(self._socket)
-            self._loop.call_later(FULL_SECONDS, self._loop.add_reader, self._socket, self._accept)
-            return
-        caller = Caller(accepted, format_address(address[0], address[1]))
-        leaving = self._strangers.admit(caller)
-        if leaving is not None:
-            leaving.close()
-        self._callers.add(caller)
-        caller.task = self._loop.create_task(self._serve(caller))
-        caller.task.add_done_callback(partial(self._part, caller))  # also if it is cancelled before it begins
-
-    def _part(self, caller: Caller, _task: asyncio.Task[None]) -> None:
-        """Forget a caller, and hang up."""
-        self._strangers.leave(caller)
-        self._callers.discard(caller)
-        caller.hang_up()
 
     async def _serve(self, caller: Caller) -> None:
         """Greet a stranger, and pass it on if it may come in."""
         try:
             async with asyncio.timeout(STRANGER_SECONDS):
-                reader, caller.writer = await self._open(caller)
+                reader, writer = await self._open(caller)
                 head, rest = await _head_of(reader)
-            self._strangers.leave(caller)
-            await self._admit(caller, (reader, caller.writer), head, rest)
+            self._gate.let_in(caller)
+            await self._admit(caller, (reader, writer), head, rest)
         except (OSError, EchoicError, asyncio.IncompleteReadError, ValueError) as error:  # TimeoutError is an OSError
             log.info("hung up on %s: %s", caller.peer, str(error) or type(error).__name__)
+        finally:
+            self._gate.part(caller)
 
     async def _open(self, caller: Caller) -> Streams:
         """Return the streams of a caller, whose handshake, if there is one, is done."""
-        tune_tcp(caller.socket)
-        caller.socket.setblocking(False)
         reader = asyncio.StreamReader(CHUNK_BYTES, self._loop)
-        protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
-        handshake_seconds = STRANGER_SECONDS if self._context is not None else None
-        transport, _ = await self._loop.connect_accepted_socket(
-            lambda: protocol, caller.socket, ssl=self._context, ssl_handshake_timeout=handshake_seconds
-        )
+        made = asyncio.StreamReaderProtocol(reader, loop=self._loop)
+        transport, protocol = await self._gate.open(caller, lambda: made, self._context, STRANGER_SECONDS)
         return reader, asyncio.StreamWriter(transport, protocol, reader, self._loop)
 
     async def _admit(self, caller: Caller, streams: Streams, head: bytes, rest: bytes) -> None:
@@ -267,7 +201,6 @@ def _listening(place: Exposure) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((place.host, place.port))
         made.listen(BACKLOG)
-        made.setblocking(False)
     except OSError as error:
         made.close()
         shown = format_address(place.host, place.port)
