@@ -41,8 +41,8 @@ class Caller:
         self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """End what is done for it, or hang up if that is done."""
-        if self.task is not None and not self.task.done():
+        """End what is done for it; hang up if that is done already."""
+        if self.task is not None:
             self.task.cancel()
         else:
             self.hang_up()
@@ -147,6 +147,7 @@ class Gate:
     def _done(self, caller: Caller, task: asyncio.Task[None]) -> None:
         """Forget what was done for a caller, and hang up if that came to nothing."""
         self._served.discard(caller)
+        caller.task = None  # it holds what has failed, and that the caller: without a cycle all of it goes at once
         error = None if task.cancelled() else task.exception()
         if error is not None:
             expected = isinstance(error, OSError)  # which a timeout is too

@@ -1,30 +1,64 @@
 """The doorway: HTTP as uvicorn has it, with limits on those whom the guard has not let in.
 
-uvicorn waits without end for the first request of a connection, and for the rest of one that comes byte by byte, so
-that a few hundred connections that say nothing would be all that it has. Here a connection has `STRANGER_LOOKS` times
-`LOOK_SECONDS` until a request of it was let in, from one address of another machine there may be so many at a time, and
-a head has so many bytes. A handshake of TLS has `HANDSHAKE_SECONDS` (`limit_handshakes`).
+uvicorn takes whoever comes and counts them when TLS is done, and it waits without end for the first request of a
+connection, and for the rest of one that comes byte by byte: a thousand connections that say nothing would be all that
+it has. Here a connection is a stranger from when it is accepted (`links.gate`), and a *visit* until it ends:
+
+    accepted ---> handshake, 5 s ---> first request, 5 looks ---> guard ---> let in
+    64 strangers, shared out by address                                      256 in all, 64 from one address
 
 The time of a stranger is counted in looks, one each second: a viewer that stands still, since its machine does or is
 too busy, has not listened meanwhile, and would hang up on people who have said everything in time.
 """
 
 import asyncio
-import functools
+import socket
+import ssl
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from echoic.links import is_loopback
-from echoic.viewer.guard import ADMISSION
+from echoic.links import is_loopback, parse_address
+from echoic.links.gate import Caller, Gate
+from echoic.links.strangers import origin_of
 
-__all__ = ["FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "limit_handshakes"]
+__all__ = ["CONNECTIONS_MAX", "FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "Feed", "serve_by_gate", "visit_of"]
 
 LOOK_SECONDS: Final = 1.0
 STRANGER_LOOKS: Final = 5
 HANDSHAKE_SECONDS: Final = 5.0
+CONNECTIONS_MAX: Final = 256
 FROM_ONE_ADDRESS_MAX: Final = 64
 HEAD_BYTES_MAX: Final = 32 * 1024
+VISIT: Final = "echoic.visit"
+"""Under what the state of a request has the visit of who makes it."""
+
+
+class Visit:
+    """A connection, from when it was accepted until it ends."""
+
+    def __init__(self, entrance: "Entrance", caller: Caller) -> None:
+        self._entrance, self._caller = entrance, caller
+        self.origin: Final = origin_of(caller.peer)
+        self.here: Final = is_loopback(parse_address(caller.peer)[0])
+        """Whether it comes from this machine."""
+        self.let_in = False
+
+    def enter(self) -> str:
+        """Come in, since a request of it may; return why there is no room, "" if there is."""
+        if self.let_in:
+            return ""
+        refusal = self._entrance.refusal(self)
+        if not refusal:
+            self.let_in = True
+            self._entrance.take(self, self._caller)
+        return refusal
+
+    def leave(self) -> None:
+        """End."""
+        self._entrance.part(self, self._caller)
 
 
 class Doorway(H11Protocol):
@@ -33,27 +67,21 @@ class Doorway(H11Protocol):
     _look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
-        """Begin, unless there are too many from the same address."""
+        """Begin, and hang up if nothing comes of it."""
         super().connection_made(transport)
-        host = self.client[0] if self.client else ""
-        others = sum(1 for each in self.connections if (getattr(each, "client", None) or ("",))[0] == host)
-        if not is_loopback(host) and others > FROM_ONE_ADDRESS_MAX:
-            transport.abort()
-            return
         self._be_patient(STRANGER_LOOKS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         if self._look is not None:
             self._look.cancel()
+        self.app_state[VISIT].leave()
         super().connection_lost(exc)
 
     def _be_patient(self, looks: int) -> None:
         """Look so many times more whether somebody was let in, then hang up; one who was let in may stay."""
-        upgraded = self.transport.get_protocol() is not self
-        asked = getattr(self, "scope", None) or {}  # nothing, before the first request
         self._look = None
-        if upgraded or ADMISSION in asked:
+        if self.app_state[VISIT].let_in:
             return
         if looks:
             self._look = self.loop.call_later(LOOK_SECONDS, self._be_patient, looks - 1)
@@ -61,13 +89,74 @@ class Doorway(H11Protocol):
             self.transport.abort()
 
 
-def limit_handshakes(loop: asyncio.AbstractEventLoop) -> None:
-    """Have servers of a loop that speak TLS wait for a handshake no longer than they should."""
-    create = loop.create_server
+class Feed(WebSocketsSansIOProtocol):
+    """A connection that has become a WebSocket."""
 
-    @functools.wraps(create)
-    async def create_server(*positional: Any, ssl: Any = None, **named: Any) -> Any:  # noqa: ANN401 - passed on
-        seconds = HANDSHAKE_SECONDS if ssl is not None else None
-        return await create(*positional, ssl=ssl, ssl_handshake_timeout=seconds, **named)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self.app_state[VISIT].leave()
+        super().connection_lost(exc)
 
-    loop.create_server = create_server  # type: ignore[method-assign] # uvicorn calls it, and has no option for this
+
+class Entrance:
+    """Stands where uvicorn has a server of asyncio, takes connections by a gate, and counts who was let in."""
+
+    def __init__(self, made: Callable[[], Any], listening: socket.socket, context: ssl.SSLContext | None) -> None:
+        self._made, self._context = made, context
+        self._visits: set[Visit] = set()
+        self._gate = Gate(listening, asyncio.get_running_loop(), self._greet)
+
+    def refusal(self, visit: Visit) -> str:
+        """Return why there is no room for a visit, "" if there is."""
+        if len(self._visits) >= CONNECTIONS_MAX:
+            return f"the page has {CONNECTIONS_MAX} connections, which is the limit"
+        if not visit.here and sum(other.origin == visit.origin for other in self._visits) >= FROM_ONE_ADDRESS_MAX:
+            return f"the page has {FROM_ONE_ADDRESS_MAX} connections from this address, which is the limit"
+        return ""
+
+    def take(self, visit: Visit, caller: Caller) -> None:
+        """Count a visit as one that was let in."""
+        self._visits.add(visit)
+        self._gate.let_in(caller)
+
+    def part(self, visit: Visit, caller: Caller) -> None:
+        """Count a visit no more."""
+        self._visits.discard(visit)
+        self._gate.let_in(caller)
+
+    def close(self) -> None:
+        """Take nobody more."""
+        self._gate.close()
+
+    async def wait_closed(self) -> None:
+        """Wait for handshakes to end."""
+        await self._gate.empty()
+
+    async def _greet(self, caller: Caller) -> None:
+        def made() -> Any:  # noqa: ANN401 - a protocol as uvicorn has it
+            protocol = self._made()
+            protocol.app_state = {**protocol.app_state, VISIT: Visit(self, caller)}
+            return protocol
+
+        await self._gate.open(caller, made, self._context, HANDSHAKE_SECONDS)
+
+
+def serve_by_gate(loop: asyncio.AbstractEventLoop) -> None:
+    """Have servers of a loop take their connections by a gate."""
+
+    async def create_server(
+        protocol_factory: Callable[[], Any],
+        *,
+        sock: socket.socket,
+        ssl: ssl.SSLContext | None = None,
+        **_: Any,  # noqa: ANN401 - how many may wait is said where the socket was made
+    ) -> Entrance:
+        return Entrance(protocol_factory, sock, ssl)
+
+    loop.create_server = create_server  # type: ignore[method-assign, assignment] # uvicorn calls it, and knows no other
+
+
+def visit_of(scope: Mapping[str, Any]) -> Visit | None:
+    """Return the visit that a request belongs to; None outside of a viewer's server."""
+    found = scope.get("state", {}).get(VISIT)
+    return found if isinstance(found, Visit) else None

@@ -27,12 +27,13 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from echoic.errors import AddressError, RefusedError
 from echoic.links import is_loopback, parse_address
 from echoic.trust import Issuers
+from echoic.viewer.doorway import visit_of
 from echoic.viewer.grants import EVERYTHING, Grant
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ADMISSION", "Admission", "Guard", "Guarded", "Verdict"]
+__all__ = ["ADMISSION", "TRY_AGAIN_LATER", "Admission", "Guard", "Guarded", "Verdict"]
 
 SECURITY: Final = {
     "Content-Security-Policy": (
@@ -70,6 +71,7 @@ QUERY_FIELDS_MAX: Final = 16
 ADMISSION: Final = "echoic.admission"
 """Under what a request has who makes it."""
 REFUSED: Final = 1008  # as WebSockets say it
+TRY_AGAIN_LATER: Final = 1013
 
 
 class Verdict(enum.Enum):
@@ -236,13 +238,19 @@ class Guarded:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Serve a request, or refuse it."""
         verdict, admission = self._guard.admit(scope["type"], scope["headers"])
+        crowd = ""
         if admission is not None:
             scope[ADMISSION] = admission
+            visit = visit_of(scope)
+            crowd = visit.enter() if visit is not None else ""
         if scope["type"] == "websocket":
-            if admission is not None:
-                await self._app(scope, receive, send)
-            else:
+            if admission is None:
                 await _hang_up(verdict, send)
+            elif crowd:
+                await send({"type": "websocket.accept"})
+                await send({"type": "websocket.close", "code": TRY_AGAIN_LATER, "reason": crowd})
+            else:
+                await self._app(scope, receive, send)
             return
 
         async def send_guarded(message: "Message") -> None:
@@ -251,7 +259,7 @@ class Guarded:
                 message = {**message, "headers": [*others, *HEADERS]}
             await send(message)
 
-        answer = self._answer(scope, verdict)
+        answer = PlainTextResponse(crowd, 503, {"Connection": "close"}) if crowd else self._answer(scope, verdict)
         await (self._app if answer is None else answer)(scope, receive, send_guarded)
 
     def _answer(self, scope: "Scope", verdict: Verdict) -> Response | None:

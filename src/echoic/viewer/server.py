@@ -33,11 +33,11 @@ from starlette.websockets import WebSocket
 
 from echoic.errors import LocalError, UnreachableError
 from echoic.hub import Hub
-from echoic.links import Identity, check_exposure, format_address, parse_address, serving_context
+from echoic.links import STRANGERS_MAX, Identity, check_exposure, format_address, parse_address, serving_context
 from echoic.trust import Issuers
-from echoic.viewer.doorway import HEAD_BYTES_MAX, Doorway, limit_handshakes
+from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate
 from echoic.viewer.editing import Desk
-from echoic.viewer.guard import ADMISSION, Guard, Guarded
+from echoic.viewer.guard import ADMISSION, TRY_AGAIN_LATER, Guard, Guarded
 from echoic.viewer.observing import Observer
 from echoic.viewer.session import Session
 from echoic.viewer.watching import Shelf
@@ -47,7 +47,6 @@ __all__ = ["Viewer", "ViewerStatistics", "kept_token"]
 LISTEN: Final = "127.0.0.1:8470"
 STATIC: Final = Path(__file__).with_name("static")
 BROWSERS_MAX: Final = 32
-CONNECTIONS_MAX: Final = 256
 REQUEST_BYTES_MAX: Final = 64 * 1024
 TOKEN_BYTES: Final = 24
 TOKEN_CHARACTERS_MIN: Final = 22  # 128 bits as base64
@@ -59,7 +58,6 @@ BACKLOG: Final = 128
 START_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 3.0
 PART_SECONDS: Final = 1.0
-TRY_AGAIN_LATER: Final = 1013
 log: Final = logging.getLogger("echoic.viewer")
 
 
@@ -187,7 +185,7 @@ class Viewer:
             loop="asyncio",
             http=Doorway,
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
-            ws="websockets-sansio",
+            ws=Feed,
             ws_max_size=REQUEST_BYTES_MAX,
             ws_ping_interval=PING_SECONDS,
             ws_ping_timeout=PING_SECONDS,
@@ -198,7 +196,7 @@ class Viewer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=CONNECTIONS_MAX,
+            limit_concurrency=CONNECTIONS_MAX + STRANGERS_MAX + 1,  # the doorway has the limits that count
             timeout_graceful_shutdown=1,
         )
         config.load()
@@ -251,7 +249,7 @@ class _Server(uvicorn.Server):
         self._part = part
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        limit_handshakes(asyncio.get_running_loop())
+        serve_by_gate(asyncio.get_running_loop())
         await super().startup(sockets)
         self.ready.set()
 

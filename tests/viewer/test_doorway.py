@@ -1,0 +1,114 @@
+"""The doorway of the page: strangers are counted before TLS, and those who were let in by where they come from."""
+
+import asyncio
+import contextlib
+import http.client
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import echoic
+from echoic.links import STRANGERS_MAX, parse_address
+from echoic.links.gate import Caller
+from echoic.viewer import Viewer
+from echoic.viewer.doorway import CONNECTIONS_MAX, FROM_ONE_ADDRESS_MAX, Entrance, Visit
+from tests.links.certificates import Authority
+from tests.system.processes import wait_until
+
+pytestmark = pytest.mark.system
+FLOOD = 600
+GROWTH_BYTES_MAX = 64 * 2**20
+SECONDS = 60.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Served:
+    """A page by TLS, and how to ask it."""
+
+    def __init__(self, viewer: Viewer, authority: Path) -> None:
+        self.viewer = viewer
+        self.context = ssl.create_default_context(cafile=str(authority))
+
+    def asked(self) -> int:
+        connection = http.client.HTTPSConnection(self.viewer.address, timeout=SECONDS, context=self.context)
+        with contextlib.closing(connection):
+            connection.request("GET", "/", headers={"Authorization": f"Bearer {self.viewer.token}"})
+            return connection.getresponse().status
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    authority = Authority(tmp_path)
+    identity = authority.issue("127.0.0.1")
+    with echoic.Hub() as hub, Viewer(hub, "127.0.0.1:0", certificate=identity.certificate, key=identity.key) as viewer:
+        yield Served(viewer, authority.path)
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01"])
+def test_a_flood_of_silent_connections_costs_a_page_by_tls_so_much_and_honest_requests_are_answered(
+    served: Served, said: bytes
+) -> None:
+    assert served.asked() == 200
+    bytes_before, descriptors_before = resident(), descriptors()
+    with contextlib.ExitStack() as stack:
+        for number in range(FLOOD):
+            stranger = stack.enter_context(socket.create_connection(parse_address(served.viewer.address), SECONDS))
+            with contextlib.suppress(ConnectionError):  # it was sent away already
+                stranger.sendall(said)
+            if number % 100 == 0:
+                assert served.asked() == 200
+        wait_until(lambda: descriptors() - descriptors_before - FLOOD <= STRANGERS_MAX, "the others were sent away")
+        assert resident() - bytes_before < GROWTH_BYTES_MAX
+        assert served.asked() == 200
+
+
+def test_who_shook_hands_and_asks_for_nothing_is_a_stranger_still(served: Served) -> None:
+    address = parse_address(served.viewer.address)
+    with contextlib.ExitStack() as stack:
+        silent = [
+            stack.enter_context(
+                served.context.wrap_socket(socket.create_connection(address, SECONDS), server_hostname="127.0.0.1")
+            )
+            for _ in range(STRANGERS_MAX + 1)
+        ]
+        assert served.asked() == 200
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            silent[0].settimeout(1.0)  # well before anybody is too slow
+            assert silent[0].recv(100) == b""
+
+
+def room(*hosts: str) -> list[str]:
+    """Return what visits from these hosts are told, which come in one after the other and stay."""
+
+    async def enter() -> list[str]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            entrance = Entrance(lambda: None, listening, None)
+            callers = [Caller(listening, f"{host}:{port}") for port, host in enumerate(hosts, 1)]
+            told = [Visit(entrance, caller).enter() for caller in callers]
+            entrance.close()
+            return told
+
+    return asyncio.run(enter())
+
+
+def test_a_network_of_ipv6_has_the_room_of_one_address() -> None:
+    told = room(*(f"[2001:db8::{number:x}]" for number in range(FROM_ONE_ADDRESS_MAX + 1)), "[2001:db8:0:1::1]")
+    assert [bool(each) for each in told] == [False] * FROM_ONE_ADDRESS_MAX + [True, False]
+    assert "from this address" in told[-2]
+
+
+def test_there_is_room_for_so_many_in_all_also_from_this_machine() -> None:
+    told = room(*["127.0.0.1"] * (CONNECTIONS_MAX + 1))
+    assert [bool(each) for each in told] == [False] * CONNECTIONS_MAX + [True]
