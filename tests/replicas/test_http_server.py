@@ -14,11 +14,13 @@ import pytest
 
 from echoic import Identity
 from echoic.errors import AddressError, InsecureError
+from echoic.links import STRANGERS_MAX
 from echoic.replicas import http_server
 from echoic.replicas.http_server import BODY_BYTES_MAX, HEAD_BYTES_MAX, Answer, HttpServer, Request
 from echoic.testing.trials.tls_expiry import issue_brief
 from echoic.trust.authority import Authority as RealAuthority
 from tests.links.certificates import Authority
+from tests.system.processes import wait_until
 
 pytestmark = pytest.mark.system
 
@@ -224,6 +226,42 @@ def test_with_tls_clients_of_the_authority_are_answered_and_others_are_not(tmp_p
             thread.join()
     finally:
         server.close()
+
+
+def test_silent_connections_to_a_server_by_tls_are_so_many_and_keep_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "HANDSHAKE_SECONDS", 600.0)  # so that they do not leave by themselves
+    authority = Authority(tmp_path)
+    server = HttpServer("127.0.0.1:0", echo, identity=authority.issue("replica"))
+    host, _, port = server.address.rpartition(":")
+    context = authority.issue("client").dialling_context()
+    with contextlib.ExitStack() as stack:
+        stack.callback(server.close)
+        for _ in range(3 * STRANGERS_MAX):
+            stack.enter_context(connect(server))
+        client = http.client.HTTPSConnection(host, int(port), context=context, timeout=20)
+        with contextlib.closing(client):
+            client.request("GET", "/")
+            assert client.getresponse().status == 200
+            wait_until(lambda: server.statistics().connections <= STRANGERS_MAX + 1, "the others were sent away", 20)
+
+
+def test_a_network_of_ipv6_has_the_room_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "FROM_ONE_ADDRESS_MAX", 2)
+    server = HttpServer("127.0.0.1:0", echo)
+    accept = server._server.process_request  # noqa: SLF001 - the one machine there is has no network of IPv6
+
+    def come(request: socket.socket, address: tuple[str, int]) -> None:
+        accept(request, (f"2001:db8::{address[1]:x}", address[1]))
+
+    monkeypatch.setattr(server._server, "process_request", come)  # noqa: SLF001 - as above
+    with contextlib.ExitStack() as stack:
+        stack.callback(server.close)
+        for _ in range(3):
+            stack.enter_context(connect(server))
+        wait_until(lambda: server.statistics().accepted == 3, "all have come")
+        assert (server.statistics().connections, server.statistics().refused) == (2, 1)
 
 
 def test_who_is_revoked_is_answered_no_more_on_any_connection_and_others_are(

@@ -7,6 +7,7 @@ group anyhow. What is added are limits, since whoever can connect may send anyth
 
     connections     so many at once, in all and from one address; for one more, who came first and has not asked for
                     anything leaves, and if there is nobody it is told 503 and hung up
+    handshakes      64 at a time, shared out by address, as at every door (`links.strangers`)
     head, body      so many bytes; more is refused before it is read
     time            the first request must be there some seconds after the connection, and others after their first
                     byte, also if they come byte by byte; an answer must be taken as fast; a connection that has asked
@@ -40,6 +41,7 @@ import msgspec
 from echoic.errors import InsecureError, UnreachableError
 from echoic.links import Identity, check_exposure, format_address, is_loopback
 from echoic.links.credentials import Credentials, credentials_of
+from echoic.links.strangers import Strangers, origin_of
 from echoic.trust import Revocations
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]
@@ -174,6 +176,14 @@ class _Tls:
         return not credentials.expired(time.time()) and not self._revocations.lists(credentials.serial)
 
 
+class _Arrival(msgspec.Struct, frozen=True, eq=False):
+    """A connection, and where it comes from."""
+
+    socket: socket.socket
+    peer: str
+    origin: str
+
+
 class _Server(ThreadingHTTPServer):
     """Counts connections, and has no more than so many."""
 
@@ -194,11 +204,12 @@ class _Server(ThreadingHTTPServer):
         self.tls: Final = tls
         self.host: Final = address[0]
         self.any_host: Final = any_host
-        self.open: Final[dict[socket.socket, str]] = {}
+        self.open: Final[dict[socket.socket, _Arrival]] = {}
         self.heard: Final[set[socket.socket]] = set()
         """Those that have asked for something."""
         self.accepted = self.refused = self.requests = 0
         self._connections_max = connections_max
+        self._strangers: Strangers[_Arrival] = Strangers()
         self._counting = threading.Lock()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
@@ -224,15 +235,22 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver has it
         """Begin a thread for a connection, unless it is one too many."""
+        host = str(client_address[0])
+        peer = format_address(host, client_address[1])
+        arrival = _Arrival(request, peer, origin_of(peer))
+        leaving = None
         with self._counting:
             self.accepted += 1
-            host = str(client_address[0])
-            crowd = not is_loopback(host) and list(self.open.values()).count(host) >= FROM_ONE_ADDRESS_MAX
+            others = sum(other.origin == arrival.origin for other in self.open.values())
+            crowd = not is_loopback(host) and others >= FROM_ONE_ADDRESS_MAX
             room = not crowd and (len(self.open) < self._connections_max or self._makes_room())
             if room:
-                self.open[request] = host
+                self.open[request] = arrival
+                leaving = self._strangers.admit(arrival) if isinstance(request, ssl.SSLSocket) else None
             else:
                 self.refused += 1
+        if leaving is not None:
+            _end(leaving.socket)
         if room:
             super().process_request(request, client_address)
             return
@@ -244,19 +262,26 @@ class _Server(ThreadingHTTPServer):
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as socketserver has it
         """Let go of a connection."""
+        self.greet(request)
         with self._counting:
             self.open.pop(request, None)
             self.heard.discard(request)
         super().shutdown_request(request)
+
+    def greet(self, request: socket.socket) -> None:
+        """Count a connection as a stranger's no more."""
+        with self._counting:
+            arrival = self.open.get(request)
+        if arrival is not None:
+            self._strangers.leave(arrival)
 
     def _makes_room(self) -> bool:
         """Hang up on who came first and has not asked for anything; whether there was somebody. The lock is held."""
         idle = next((each for each in self.open if each not in self.heard), None)
         if idle is None:
             return False
-        del self.open[idle]
-        with contextlib.suppress(OSError):
-            idle.shutdown(socket.SHUT_RDWR)  # its thread notices
+        self._strangers.leave(self.open.pop(idle))
+        _end(idle)
         return True
 
     def hang_up(self) -> None:
@@ -264,8 +289,7 @@ class _Server(ThreadingHTTPServer):
         with self._counting:
             left = list(self.open)
         for each in left:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+            _end(each)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - as socketserver has it
         """Say why a conversation has failed, unless the client has simply gone."""
@@ -328,6 +352,7 @@ class _Conversation(BaseHTTPRequestHandler):
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(HANDSHAKE_SECONDS)
             self.request.do_handshake()
+            self.server.greet(self.request)
             shown = self.request.getpeercert()
             self._credentials = credentials_of(shown) if shown else None
         super().setup()
@@ -444,6 +469,12 @@ class _Conversation(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
         self.wfile.flush()
+
+
+def _end(connection: socket.socket) -> None:
+    """Hang up; the thread of the connection notices."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _error(status: int, message: str) -> Answer:
