@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 from echoic import Hub
 from echoic.links import Identity, parse_address
 from echoic.testing.samples import Trade
+from echoic.trust import ALL_RIGHTS
 from echoic.trust.authority import Authority
 from echoic.viewer import Viewer
 from echoic.viewer.grants import EVERYTHING, Grant
@@ -31,7 +32,7 @@ CODE = "{ return input.price < param.low; }"
 class Lab:
     """A viewer by TLS, two channels and one that is derived; and an authority that gives tokens."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, rights: Path | None = None) -> None:
         self.authority = Authority.create()
         self.authority.issue("lab", ["127.0.0.1"])
         names = stack.enter_context(Hub(name="names"))
@@ -40,9 +41,9 @@ class Lab:
             stack.enter_context(hub.create(name, Trade).source())
         hub.open("trades", Trade).derive(CODE, params={"low": 74.0}, name="trades.cheap")
         hub.open("secrets", Trade).derive(CODE, params={"low": 74.0}, name="trades.hidden_parent")
-        eyes = stack.enter_context(Hub(names=names.address, name="eyes"))
+        self.eyes = stack.enter_context(Hub(names=names.address, name="eyes", rights=rights))
         self.identity = Identity.named("lab")
-        self.viewer = stack.enter_context(Viewer(eyes, "127.0.0.1:0", identity=self.identity))
+        self.viewer = stack.enter_context(Viewer(self.eyes, "127.0.0.1:0", identity=self.identity))
         self.context = ssl.create_default_context(cafile=str(self.identity.authority))
 
     def token(self, *rights: str, channels: tuple[str, ...] = ("trades*",), seconds: int = HOUR) -> str:
@@ -147,6 +148,38 @@ def test_who_may_steer_steers_and_who_may_derive_derives_what_it_can_see(lab: La
         assert "does not grant `subscribe`" in tab.ask("Derive", name="elsewhere", **wanted)["message"]
         assert tab.ask("Derive", name="trades.mine", **wanted)["type"] == "Description"
         assert tab.ask("Drop", channel="trades.mine")["type"] == "Done"
+
+
+@pytest.mark.parametrize(
+    ("channels", "name"), [(("nothing.at.all",), "whatever"), (("*",), "whatever"), (("*",), "trades")]
+)
+def test_a_token_does_not_have_the_viewer_connect_to_where_its_owner_likes(
+    lab: Lab, channels: tuple[str, ...], name: str
+) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as trap, lab.tab(lab.token(*ALL_RIGHTS, channels=channels)) as tab:
+        trap.settimeout(0.3)
+        id = f"echoic://127.0.0.2:{trap.getsockname()[1]}/{name}"
+        wanted = {"channel": id, "code": "{ return 1; }", "output": "", "params": {}}
+        for refused in (
+            tab.ask("Describe", channel=id),
+            tab.ask("Open", watch=1, channel=id, view=chart("price")),
+            tab.ask("Check", **wanted),
+            tab.ask("Derive", name="trades.mine", **wanted),
+            tab.ask("Steer", channel=id, values={"low": 3.0}),
+            tab.ask("Drop", channel=id),
+        ):
+            assert refused["type"] == "Failed"
+            assert "not found" in refused["message"]
+        with pytest.raises(TimeoutError):
+            trap.accept()
+
+
+def test_what_is_listed_is_found_by_its_id_too(lab: Lab) -> None:
+    with lab.tab(lab.token("subscribe")) as tab:
+        ids = [each["id"] for each in listed(tab)["channels"]]
+        assert [tab.ask("Describe", channel=id)["type"] for id in ids] == ["Description"] * 3
+        hidden = ids[0].rpartition("/")[0] + "/secrets"
+        assert "not found" in tab.ask("Describe", channel=hidden)["message"]
 
 
 @pytest.mark.parametrize("page", ["groups", "bus", "pipelines"])

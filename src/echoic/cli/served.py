@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.where import IdentityName, Where
+from echoic.cli.where import IdentityName, RightsPath, Where
 from echoic.errors import LocalError
 
 __all__ = ["SERVED", "Served"]
@@ -40,11 +40,12 @@ class Served:
     ] = None
 
     identity: IdentityName = None
+    rights: RightsPath = None
 
     @property
     def where(self) -> Where:
         """Where the name server is, and where the hub of the verb listens."""
-        return Where(self.names, self.hub_listen, self.insecure, self.context, self.identity)
+        return Where(self.names, self.hub_listen, self.insecure, self.context, self.identity, self.rights)
 
     @property
     def pair(self) -> tuple[Path, Path] | None:

@@ -11,6 +11,7 @@ from echoic.cli.meeting import attend, identity_named, open_hub, stay
 from echoic.cli.screen import json_text, say
 from echoic.cli.served import SERVED, Served
 from echoic.cli.where import AsJson, Flag, chosen, surroundings
+from echoic.errors import LocalError
 from echoic.hub import Hub
 from echoic.links import Identity, is_loopback, parse_address
 
@@ -34,12 +35,12 @@ def viewer(
     a sink like any other. It derives at the sources what it draws, and says how many bytes never left them.
 
     Where other machines reach it, it speaks TLS as its --identity. Tokens of `echoic keys token` open it then, and it
-    shows and does what they grant.
+    shows and does what they grant. With --rights it does so only as far as the file lets the name in the token.
 
     Try:
         echoic viewer --demo --open
         echoic viewer --listen 127.0.0.1:0 --json | jq -r .url
-        echoic viewer --listen 0.0.0.0:8470 --identity lab
+        echoic viewer --listen 0.0.0.0:8470 --identity lab --rights rights
         echoic viewer --listen 0.0.0.0:8470 --certificate host.pem --key host.key --token-file viewer.token
 
     Args:
@@ -90,8 +91,17 @@ def _page_identity(listen: str, served: Served) -> Identity | None:
 
 @contextmanager
 def _stage(served: Served) -> Iterator[Hub]:
-    """Give a hub among the channels of the demo."""
+    """Give a hub among the channels of the demo.
+
+    Raises:
+        LocalError: Rights are asked for, which nobody of the demo has.
+    """
     from echoic.cli.demo_channels import LiveChannels
+
+    if served.rights is not None:
+        raise LocalError(
+            f"the demo goes by no rights, so {served.rights} would not count: leave out --demo or --rights"
+        )
 
     found = surroundings(served.where)
     with (

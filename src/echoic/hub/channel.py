@@ -283,6 +283,11 @@ class Channel:
             self._copy = None
 
     @property
+    def ancestors(self) -> list[str]:
+        """The names of the channels that it is derived from, as its manager says; none if it is not derived."""
+        return [step.recipe.parent for step in self.endpoints.member.lineage]
+
+    @property
     def derivation(self) -> DerivationHandle | None:
         """What the channel is derived by, and how that fares; None if it is not derived."""
         lineage = self.endpoints.member.lineage

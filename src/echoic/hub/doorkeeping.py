@@ -5,7 +5,7 @@ and much is decided by that: who may take leave of a channel, whose word about a
 rights a hub must stand at a host of its certificate. Without, whoever has a certificate may do everything anyway.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -49,10 +49,12 @@ def who_of(connection: Connection) -> str:
     return connection.credentials.name if connection.credentials is not None else ""
 
 
-def decide_here(admission: Admission, who: str, right: Right, name: str, request: str, peer: str) -> Audited | None:
+def decide_here(
+    admission: Admission, who: str, right: Right, name: str, request: str, peer: str, ancestors: Sequence[str] = ()
+) -> Audited | None:
     """Return whether somebody may do something by the rules of a hub, for its trail; None without rules."""
     rights = admission.rights
-    return Audited(rights.decide(who, right, name), request, peer) if rights is not None else None
+    return Audited(rights.decide(who, right, name, ancestors), request, peer) if rights is not None else None
 
 
 def check_home(admission: Admission, connection: Connection, hello: Hello) -> None:

@@ -488,9 +488,11 @@ class Hub:
                 group.review()
             self._audit()
 
-    def decide(self, who: str, right: Right, name: str, request: str = "", peer: str = "") -> Decision | None:
+    def decide(
+        self, who: str, right: Right, name: str, request: str = "", peer: str = "", ancestors: Sequence[str] = ()
+    ) -> Decision | None:
         """Return whether somebody may do something, None without rights; a request is told on `echoic/audit`."""
-        found = decide_here(self._admission, who, right, name, request, peer)
+        found = decide_here(self._admission, who, right, name, request, peer, ancestors)
         if found is not None and request:
             self._inbound.audited(found)
         return found.decision if found is not None else None

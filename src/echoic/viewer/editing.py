@@ -21,7 +21,7 @@ from echoic.errors import EchoicError, ECodeError, EncodeError, FormatError, Lim
 from echoic.formats import NATIVE, Field, Format, Kind, format_of_text, shown
 from echoic.formats.text_values import Bare, fit
 from echoic.hub import Channel, Hub
-from echoic.monitor import find
+from echoic.monitor import browse, find, manager_of
 from echoic.monitor.reduction import KINDS, shapes
 from echoic.viewer.messages import Check, Checked, Derive, Description, Mistake, Parameter, ParameterValue, Steer
 from echoic.wire import Batch
@@ -55,6 +55,16 @@ class Desk:
             EchoicError: It is not there.
         """
         return find(self._hub, channel) if self._hub.names else self._hub.open(channel)
+
+    def is_known(self, address: str) -> bool:
+        """Tell whether the manager of a channel stands at an address, as far as this hub and its name server know.
+
+        Raises:
+            EchoicError: The name server does not answer.
+        """
+        if address in (self._hub.address, *self._hub.names):
+            return True
+        return any(manager_of(entry.id) == address for entry in browse(self._hub))
 
     def describe(self, channel: str, number: int) -> Description:
         """Return what a channel is.

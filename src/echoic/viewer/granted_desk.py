@@ -2,22 +2,29 @@
 
 A channel that is not to be seen is answered for as one that does not exist, in the same words, and without the names
 that are like it.
+
+The viewer's hub connects to where a channel is managed, with the certificate of the viewer. So a token is asked by the
+name alone, before anybody is; and where an id leads is believed only if the viewer's hub or its name server knows that
+there is a hub which manages channels, as it does of all that the page lists. Else whoever has any token could have the
+viewer knock at any door of its network.
 """
 
 from typing import Final
 
 import msgspec
 
+from echoic.channels import ChannelId
 from echoic.errors import ChannelNotFoundError, EchoicError
 from echoic.formats import shown
 from echoic.hub import Channel
+from echoic.rights import Right
 from echoic.viewer.editing import Desk
 from echoic.viewer.grants import Grant
 from echoic.viewer.messages import Check, Checked, Derive, Description, Mistake, Steer
 
 __all__ = ["GrantedDesk"]
 
-SHOWN_RIGHTS: Final = ("derive", "steer")
+SHOWN_RIGHTS: Final[tuple[Right, ...]] = ("derive", "steer")
 
 
 class GrantedDesk:
@@ -26,13 +33,15 @@ class GrantedDesk:
     Args:
         desk: That of the viewer.
         grant: What is allowed.
+        peer: Whose grant it is, for the audit: host and port.
     """
 
-    def __init__(self, desk: Desk, grant: Grant) -> None:
+    def __init__(self, desk: Desk, grant: Grant, peer: str = "") -> None:
         self._desk = desk
         self._grant = grant
+        self._peer = peer
 
-    def find(self, channel: str, right: str = "subscribe") -> Channel:
+    def find(self, channel: str, right: Right = "subscribe", request: str = "Open") -> Channel:
         """Open a channel by name or id.
 
         Raises:
@@ -41,14 +50,30 @@ class GrantedDesk:
         """
         if self._grant.whole:
             return self._desk.find(channel)
-        try:
-            found: Channel | None = self._desk.find(channel)
-        except EchoicError:
-            found = None
-        if found is None or not self._grant.allows("subscribe", found.name):
+        found = self._seen(channel, request)
+        if found is None:
             raise ChannelNotFoundError(f"channel '{shown(channel)}' not found")
-        self._grant.require(right, found.name)
+        if right != "subscribe":
+            self._require(right, found.name, found.ancestors, request)
         return found
+
+    def _seen(self, channel: str, request: str) -> Channel | None:
+        """Return a channel that somebody may see; None if he may not, or there is none."""
+        try:
+            id = ChannelId.parse(channel) if "://" in channel else None
+            if not self._grant.grants("subscribe", id.name if id is not None else channel):
+                return None
+            if id is not None and not self._desk.is_known(id.address):
+                return None
+            found = self._desk.find(channel)
+            self._require("subscribe", found.name, found.ancestors, request)
+        except EchoicError:
+            return None
+        return found
+
+    def may_see(self, channel: Channel) -> bool:
+        """Tell whether a channel that was opened may still be seen."""
+        return self._grant.allows("subscribe", channel.name, channel.ancestors)
 
     def describe(self, channel: str, number: int) -> Description:
         """Return what a channel is, and what may be done with it.
@@ -56,7 +81,7 @@ class GrantedDesk:
         Raises:
             EchoicError: It is not there.
         """
-        return self._described(self._desk.describe(self.find(channel).id, number))
+        return self._described(self._desk.describe(self.find(channel, request="Describe").id, number))
 
     def check(self, request: Check) -> Checked:
         """Return what is wrong with code.
@@ -64,8 +89,8 @@ class GrantedDesk:
         Raises:
             EchoicError: The channel is not there, or it may not be derived from.
         """
-        self.find(request.channel, "derive")
-        return self._desk.check(request)
+        found = self.find(request.channel, "derive", "Check")
+        return self._desk.check(msgspec.structs.replace(request, channel=found.id))
 
     def derive(self, request: Derive) -> Description | list[Mistake]:
         """Derive a channel, or return what is wrong with its code.
@@ -73,9 +98,10 @@ class GrantedDesk:
         Raises:
             EchoicError: The channel is not there, it may not be derived from, or what is derived could not be seen.
         """
-        self.find(request.channel, "derive")
-        self._grant.require("subscribe", request.name)
-        made = self._desk.derive(request)
+        parent = self.find(request.channel, "derive", "Derive")
+        if not self._grant.whole:
+            self._check_name(request.name, [parent.name, *parent.ancestors])
+        made = self._desk.derive(msgspec.structs.replace(request, channel=parent.id))
         return self._described(made) if isinstance(made, Description) else made
 
     def drop(self, channel: str) -> str:
@@ -84,7 +110,7 @@ class GrantedDesk:
         Raises:
             EchoicError: It was not, or it is not for this one to drop.
         """
-        self.find(channel, "derive")
+        self.find(channel, "derive", "Drop")
         return self._desk.drop(channel)
 
     def steer(self, request: Steer) -> Description:
@@ -93,18 +119,32 @@ class GrantedDesk:
         Raises:
             EchoicError: It is not there, may not be steered, has no such parameters, or a value does not fit.
         """
-        self.find(request.channel, "steer")
-        return self._described(self._desk.steer(request))
+        found = self.find(request.channel, "steer", "Steer")
+        return self._described(self._desk.steer(msgspec.structs.replace(request, channel=found.id)))
+
+    def _require(self, right: Right, name: str, ancestors: list[str], request: str) -> None:
+        self._grant.require(right, name, ancestors, request=request, peer=self._peer)
+
+    def _check_name(self, name: str, ancestors: list[str]) -> None:
+        """Demand that what is derived can be seen, and with rights that it is called after what it is derived from.
+
+        By another name its events would go to whoever has a right to that (`channels.admission`).
+
+        Raises:
+            RefusedError: It is not.
+        """
+        self._require("subscribe", name, ancestors, "Derive")
+        if self._grant.ruled and name and not any(name.startswith(f"{each}.") for each in ancestors):
+            self._require("admin", name, [], "Derive")
 
     def _described(self, description: Description) -> Description:
         """Return a description with what may be done, and without what is not to be seen."""
         grant = self._grant
         if grant.whole:
             return description
-        may = tuple(right for right in SHOWN_RIGHTS if grant.allows(right, description.name))
-        try:
-            if description.parent:
-                self.find(description.parent)
-        except ChannelNotFoundError:
+        ancestors = self._desk.find(description.id).ancestors
+        may = tuple(right for right in SHOWN_RIGHTS if grant.allows(right, description.name, ancestors))
+        parent = description.parent
+        if parent and not grant.allows("subscribe", parent, [each for each in ancestors if each != parent]):
             return msgspec.structs.replace(description, may=may, parent="", code="", spelling="")
         return msgspec.structs.replace(description, may=may)

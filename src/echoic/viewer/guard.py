@@ -28,7 +28,7 @@ from echoic.errors import AddressError, RefusedError
 from echoic.links import is_loopback, parse_address
 from echoic.trust import Issuers
 from echoic.viewer.doorway import visit_of
-from echoic.viewer.grants import EVERYTHING, Grant
+from echoic.viewer.grants import EVERYTHING, Grant, Rules
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -106,7 +106,7 @@ class Admission(msgspec.Struct, frozen=True):
         if self.issuers is None:
             return True
         try:
-            return Grant.of(self.issuers.read(self.token, time.time())) == self.grant
+            return Grant.of(self.issuers.read(self.token, time.time()), self.grant.rules) == self.grant
         except RefusedError:
             return False
 
@@ -120,11 +120,22 @@ class Guard:
         port: The port there.
         secure: Whether by TLS.
         issuers: Reads signed tokens; None if there are none.
+        rules: What must allow, beside a signed token, what its owner does.
     """
 
-    def __init__(self, token: str, host: str, port: int, *, secure: bool, issuers: Issuers | None = None) -> None:
+    def __init__(
+        self,
+        token: str,
+        host: str,
+        port: int,
+        *,
+        secure: bool,
+        issuers: Issuers | None = None,
+        rules: Rules | None = None,
+    ) -> None:
         self._token = token.encode()
         self._issuers = issuers
+        self._rules = rules
         self._host = host
         self._port = port
         self.scheme: Final = "https" if secure else "http"
@@ -168,7 +179,7 @@ class Guard:
         if self._issuers is None or not token:
             return None
         try:
-            return Admission(token, Grant.of(self._issuers.read(token, time.time())), self._issuers)
+            return Admission(token, Grant.of(self._issuers.read(token, time.time()), self._rules), self._issuers)
         except RefusedError:
             return None
 

@@ -91,7 +91,8 @@ class Viewer:
         key: Its key.
         identity: In their place, an identity of `echoic keys issue`. Then signed tokens open the page (`issuers`), and
             no token is drawn.
-        issuers: Reads signed tokens; those of the authority on this machine if there is an identity.
+        issuers: Reads signed tokens; those of the authority on this machine if there is an identity. Where the hub has
+            rights, these must allow what a signed token grants.
         insecure: Accept instead that others can read along.
         on_browser: Called with the number of open tabs whenever one comes or goes, in the thread that serves.
 
@@ -129,7 +130,7 @@ class Viewer:
         self._socket = _listening(listen)
         port = self._socket.getsockname()[1]
         self.address: Final = format_address(host, port)
-        self._guard = Guard(self.token, host, port, secure=context is not None, issuers=issuers)
+        self._guard = Guard(self.token, host, port, secure=context is not None, issuers=issuers, rules=hub.decide)
         self.url: Final = f"{self._guard.scheme}://{self.address}/" + (f"?token={self.token}" if self.token else "")
         self._desk, self._shelf = Desk(hub), Shelf()
         self._sessions: set[Session] = set()

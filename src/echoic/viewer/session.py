@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from echoic.errors import EchoicError, LimitExceededError, LocalError, MalformedFrameError
+from echoic.links import format_address
 from echoic.viewer.editing import Desk
 from echoic.viewer.granted_desk import GrantedDesk
 from echoic.viewer.grants import Grant
@@ -83,7 +84,7 @@ class Session:
         admission: Admission,
     ) -> None:
         self._websocket = websocket
-        self._desk = GrantedDesk(desk, admission.grant)
+        self._desk = GrantedDesk(desk, admission.grant, _peer_of(websocket))
         self._admission = admission
         self._shelf = shelf
         self._observer = observer
@@ -234,8 +235,11 @@ class Session:
                     self._pool.submit(_retune, watch, every)
 
     async def _look_again(self) -> None:
-        """Hang up when whoever looks may look no more."""
+        """Hang up when whoever looks may look no more, and end what he may see no more."""
         while self._admission.holds():
+            for watch in self.watches:
+                if not self._desk.may_see(watch.channel):
+                    self._end(watch.number, "the right to subscribe was withdrawn")
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         self._close_watches()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is gone already
@@ -346,6 +350,12 @@ class Session:
             if undo is not None:
                 future.add_done_callback(lambda done: _undone(done, undo))
             raise
+
+
+def _peer_of(websocket: WebSocket) -> str:
+    """Return where a tab is, as an audit has it."""
+    client = websocket.client
+    return format_address(client.host, client.port) if client is not None else ""
 
 
 def _undone(done: "Future[Result]", undo: Callable[[Result], object]) -> None:

@@ -1,5 +1,7 @@
 """What of an overview somebody may see. This module is pure."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from echoic.monitor import Load
@@ -15,7 +17,8 @@ def visible_load(load: Load, grant: Grant) -> Load:
     """Return what goes through the channels that somebody may see."""
     if grant.whole:
         return load
-    channels = [each for each in load.channels if grant.allows("subscribe", each.name)]
+    parents = {each.name: each.parent for each in load.channels}
+    channels = [each for each in load.channels if grant.allows("subscribe", each.name, _ancestors(each.name, parents))]
     seen = {place for each in channels for place in (each.id, each.name)}
     hidden = {each.id for each in load.channels} - seen
     channels = [each if each.parent in seen else msgspec.structs.replace(each, parent="") for each in channels]
@@ -48,3 +51,13 @@ def visible_overview(overview: object, grant: Grant) -> object:
             return msgspec.structs.replace(overview, pipelines=[o for o in outputs if may(f"pipeline.{o.pipeline}")])
         case _:
             return {}
+
+
+def _ancestors(channel: str, parents: Mapping[str, str]) -> list[str]:
+    """Return what a channel is derived from, by the parents of all; however these may lie, in so many steps."""
+    found: list[str] = []
+    parent = parents.get(channel, "")
+    while parent and parent not in found:
+        found.append(parent)
+        parent = parents.get(parent, "")
+    return found
