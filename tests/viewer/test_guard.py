@@ -217,3 +217,14 @@ def test_a_token_that_others_can_change_is_none(tmp_path: Path, mode: int) -> No
     path.chmod(mode)
     with pytest.raises(LocalError, match="others than this user can change the token"):
         kept_token(path)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_token_that_others_can_read_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "token"
+    kept_token(path)
+    path.chmod(mode)
+    with pytest.raises(LocalError, match=f"its mode is {mode:04o}; remove it"):
+        kept_token(path)
+    path.unlink()
+    assert len(kept_token(path)) >= 32

@@ -24,6 +24,7 @@ from echoic.hub import Channel, Hub
 from echoic.monitor import browse, find, manager_of
 from echoic.monitor.reduction import KINDS, shapes
 from echoic.viewer.messages import Check, Checked, Derive, Description, Mistake, Parameter, ParameterValue, Steer
+from echoic.viewer.shares import Shares
 from echoic.wire import Batch
 
 __all__ = ["Desk"]
@@ -46,6 +47,8 @@ class Desk:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._kept: dict[str, Channel] = {}
+        self._owners: dict[str, str] = {}
+        self._shares = Shares(KEPT_MAX, "channels were derived here")
         self._lock = threading.Lock()
 
     def find(self, channel: str) -> Channel:
@@ -107,8 +110,12 @@ class Desk:
         mistakes, cost = made.check(parent)
         return Checked(request.number, mistakes, cost, Policy().cost_max)
 
-    def derive(self, request: Derive) -> Description | list[Mistake]:
+    def derive(self, request: Derive, who: str = "") -> Description | list[Mistake]:
         """Derive a channel, or return what is wrong with its code.
+
+        Args:
+            request: What a person has written.
+            who: Of whose share of the channels that are kept here it is one.
 
         Raises:
             EchoicError: The channel is not there, or cannot be derived from.
@@ -118,15 +125,23 @@ class Desk:
         mistakes, _ = made.check(parent)
         if mistakes:
             return mistakes
-        with self._lock:
-            if len(self._kept) >= KEPT_MAX:
-                raise LimitExceededError(f"{KEPT_MAX} channels were derived here, which is the limit: drop some")
+        crowd = self._shares.take(who)
+        if crowd:
+            raise LimitExceededError(f"{crowd}: drop some")
+        kept = False
         try:
             derived = parent.derive(request.code, made.output, params=made.params, name=request.name)
+            with self._lock:
+                kept = (
+                    derived.id not in self._kept
+                )  # else it is an equal one, which counts for who has derived it first
+                self._kept[derived.id] = derived
+                self._owners.setdefault(derived.id, who)
         except ECodeError as error:
             return _mistakes(error)
-        with self._lock:
-            self._kept[derived.id] = derived
+        finally:
+            if not kept:
+                self._shares.give_back(who)
         return self.describe(derived.id, request.number)
 
     def drop(self, channel: str) -> str:
@@ -140,6 +155,7 @@ class Desk:
             if not named:
                 raise RefusedError(f"channel '{shown(channel)}' was not derived by this viewer")
             dropped = self._kept.pop(named[0])
+            self._shares.give_back(self._owners.pop(named[0]))
         name = dropped.name
         if ChannelId.parse(dropped.id).address == self._hub.address:
             self._hub.remove(name)

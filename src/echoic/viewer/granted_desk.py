@@ -101,7 +101,7 @@ class GrantedDesk:
         parent = self.find(request.channel, "derive", "Derive")
         if not self._grant.whole:
             self._check_name(request.name, [parent.name, *parent.ancestors])
-        made = self._desk.derive(msgspec.structs.replace(request, channel=parent.id))
+        made = self._desk.derive(msgspec.structs.replace(request, channel=parent.id), self._grant.who)
         return self._described(made) if isinstance(made, Description) else made
 
     def drop(self, channel: str) -> str:

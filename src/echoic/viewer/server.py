@@ -19,7 +19,6 @@ import ssl
 import stat
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -35,11 +34,14 @@ from echoic.errors import LocalError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import STRANGERS_MAX, Identity, check_exposure, format_address, parse_address, serving_context
 from echoic.trust import Issuers
+from echoic.trust.private_files import OTHERS_READ, OTHERS_WRITE
+from echoic.viewer.crew import Crew
 from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate
 from echoic.viewer.editing import Desk
 from echoic.viewer.guard import ADMISSION, TRY_AGAIN_LATER, Guard, Guarded
 from echoic.viewer.observing import Observer
 from echoic.viewer.session import Session
+from echoic.viewer.shares import Shares
 from echoic.viewer.watching import Shelf
 
 __all__ = ["Viewer", "ViewerStatistics", "kept_token"]
@@ -47,12 +49,12 @@ __all__ = ["Viewer", "ViewerStatistics", "kept_token"]
 LISTEN: Final = "127.0.0.1:8470"
 STATIC: Final = Path(__file__).with_name("static")
 BROWSERS_MAX: Final = 32
+THREADS: Final = BROWSERS_MAX + 4
 REQUEST_BYTES_MAX: Final = 64 * 1024
 TOKEN_BYTES: Final = 24
 TOKEN_CHARACTERS_MIN: Final = 22  # 128 bits as base64
 TOKEN_CHARACTERS_MAX: Final = 200
 FILE_CHARACTERS_MAX: Final = 1000
-OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 PING_SECONDS: Final = 20.0
 BACKLOG: Final = 128
 START_SECONDS: Final = 10.0
@@ -136,7 +138,8 @@ class Viewer:
         self._sessions: set[Session] = set()
         self._opened = self._refused = 0
         self._on_browser = on_browser
-        self._pool = ThreadPoolExecutor(BROWSERS_MAX + 4, "echoic-viewer")
+        self._crew = Crew(THREADS)
+        self._tabs = Shares(BROWSERS_MAX, "tabs are open")
         self._observer = Observer(hub)
         self._server = _Server(self._configuration(context), self._part)
         self._thread = threading.Thread(target=self._serve, name="echoic-viewer", daemon=True)
@@ -163,7 +166,7 @@ class Viewer:
         self._server.should_exit = True
         self._thread.join(CLOSE_SECONDS)
         self._observer.close()
-        self._pool.shutdown(wait=False, cancel_futures=False)
+        self._crew.close()
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -213,12 +216,14 @@ class Viewer:
 
     async def _feed(self, websocket: WebSocket) -> None:
         """Serve a tab."""
-        if len(self._sessions) >= BROWSERS_MAX:
+        admission = websocket.scope[ADMISSION]
+        crowd = self._tabs.take(admission.grant.who)
+        if crowd:
             self._refused += 1
             await websocket.accept()
-            await websocket.close(TRY_AGAIN_LATER, f"{BROWSERS_MAX} tabs are open, which is the limit")
+            await websocket.close(TRY_AGAIN_LATER, crowd)
             return
-        session = Session(websocket, self._desk, self._shelf, self._observer, self._pool, websocket.scope[ADMISSION])
+        session = Session(websocket, self._desk, self._shelf, self._observer, self._crew, admission)
         self._sessions.add(session)
         self._opened += 1
         self._tell()
@@ -226,6 +231,7 @@ class Viewer:
             await session.run()
         finally:
             self._sessions.discard(session)
+            self._tabs.give_back(admission.grant.who)
             self._tell()
 
     def _tell(self) -> None:
@@ -269,7 +275,7 @@ def kept_token(path: str | Path) -> str:
     """Return the token that a file holds; draw one, and write it there for its owner alone, if there is no file.
 
     Raises:
-        LocalError: The file cannot be read or written, or others can write it: they would know the token.
+        LocalError: The file cannot be read or written, or others can read it or write it: they would know the token.
     """
     file = Path(path)
     try:
@@ -281,6 +287,11 @@ def kept_token(path: str | Path) -> str:
             found = os.fstat(kept.fileno())
             if found.st_uid not in (os.getuid(), 0) or found.st_mode & OTHERS_WRITE:
                 raise LocalError(f"others than this user can change the token in {file}: make it the user's own")
+            if found.st_mode & OTHERS_READ:
+                raise LocalError(
+                    f"others may read the token in {file}, its mode is {stat.S_IMODE(found.st_mode):04o}; remove it, "
+                    "and another token is drawn, or `chmod 0600` it if nobody has read it"
+                )
             return kept.read(FILE_CHARACTERS_MAX).strip()
     except (OSError, ValueError) as error:
         raise LocalError(f"cannot read or write the token in {file}: {error}") from error

@@ -1,6 +1,6 @@
 r"""One tab: the requests it sends, the watches it has open, and what it is sent.
 
-    socket --> requests, one after the other, each in a thread of the pool ----> answers --+
+    socket --> requests, one after the other, each in a thread of the crew ----> answers --+
     hub  --on_ready--> (at most every 40 ms) take what has come for all watches -> events --+--> outbox --> socket
     observer, once a second -----------------------------------------------------> pushes --+
 
@@ -14,7 +14,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -51,6 +52,7 @@ from echoic.viewer.outbox import Outbox
 from echoic.viewer.watching import Shelf, Watch
 
 if TYPE_CHECKING:
+    from echoic.viewer.crew import Crew
     from echoic.viewer.observing import Observed, Observer
 
 __all__ = ["Session"]
@@ -80,7 +82,7 @@ class Session:
         desk: Desk,
         shelf: Shelf,
         observer: "Observer",
-        pool: ThreadPoolExecutor,
+        crew: "Crew",
         admission: Admission,
     ) -> None:
         self._websocket = websocket
@@ -88,7 +90,7 @@ class Session:
         self._admission = admission
         self._shelf = shelf
         self._observer = observer
-        self._pool = pool
+        self._crew = crew
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox()
         self._page: Page = ""
@@ -146,7 +148,7 @@ class Session:
     def _close_watches(self) -> None:
         watches, self._watches = list(self._watches.values()), {}
         try:
-            self._pool.submit(_close_all, watches)
+            self._crew.insist(self.grant.who, lambda: _close_all(watches))
         except RuntimeError:  # the viewer has ended meanwhile, and its pool with it
             _close_all(watches)
 
@@ -175,7 +177,7 @@ class Session:
             self._outbox.forget(number)
             self._outbox.push(Ended(number, reason), number)
             self._outgoing.set()
-            self._pool.submit(watch.close)
+            self._crew.insist(self.grant.who, watch.close)
 
     def _ready(self) -> None:
         """Note that something has come for a watch, in any thread; what comes soon after is pushed with it."""
@@ -232,7 +234,8 @@ class Session:
                 every = watch.pace.wanted(now_ns) if not watch.tuning and watch.reduction is not None else None
                 if every is not None:
                     watch.tuning = True
-                    self._pool.submit(_retune, watch, every)
+                    if self._crew.begin(self.grant.who, partial(_retune, watch, every)) is None:
+                        watch.tuning = False  # the next time, perhaps
 
     async def _look_again(self) -> None:
         """Hang up when whoever looks may look no more, and end what he may see no more."""
@@ -342,8 +345,9 @@ class Session:
         return found
 
     async def _elsewhere(self, work: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
-        """Work in a thread of the pool; `undo` the result if the tab is gone when it is there."""
-        future = self._pool.submit(work)
+        """Work in a thread of the crew; `undo` the result if the tab is gone when it is there."""
+        while (future := self._crew.begin(self.grant.who, work)) is None:
+            await asyncio.sleep(CROWDED_SECONDS)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
