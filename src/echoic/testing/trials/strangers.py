@@ -2,7 +2,8 @@
 
 An honest hub exchanges synchronous events with the one that is attacked, by turns while it is left alone and while it
 is not; in each turn a newcomer must be let in too. First a hub without TLS, then one with, which goes by rights too:
-the honest hub may publish what it does, and a newcomer is shown that channel. What the strangers do is in `onslaught`;
+the honest hub may publish what it does, and a newcomer is shown that channel. At last the page by TLS is attacked too
+(`strangers_page`). What the strangers do is in `onslaught`;
 they come `RATE` times a second, beside those who greet slowly. A hub has room for 64 of them at a time,
 and believes each of a megabyte at most: that is the budget of its memory.
 """
@@ -24,6 +25,7 @@ from echoic.testing.trials.callers import Caller
 from echoic.testing.trials.connections import returned
 from echoic.testing.trials.onslaught import ASSAIL
 from echoic.testing.trials.rates import kept_share, kept_up
+from echoic.testing.trials.strangers_page import ROLE, besiege_page, judge_page, page_figures
 from echoic.testing.trials.trial import BY_THE_CLOCK, Figure, Findings, Tell
 from echoic.testing.trials.vital_signs import MEGABYTE, VitalSigns, signs_of
 from echoic.testing.trials.workers import Conversation, Worker, wait_until, workers
@@ -33,7 +35,8 @@ __all__ = ["GROWTH_BYTES_MAX", "KEPT_MIN", "Siege", "judge", "run"]
 TARGET: Final = f"{__name__}:be_attacked"
 HONEST: Final = f"{__name__}:be_honest"
 CHANNEL: Final = "pings"
-GRANTS: Final[Grants] = {"target": [f"admin,subscribe {CHANNEL}"], "honest": [f"publish {CHANNEL}"]}
+GRANTS: Final[Grants] = {"target": [f"admin,subscribe {CHANNEL}"], "honest": [f"publish {CHANNEL}"], ROLE: ()}
+PAGE_ROUNDS_MIN: Final = 3
 RATE: Final = 60.0
 KEPT_MIN: Final = 0.8
 TURN_SECONDS: Final = 1.5
@@ -79,6 +82,9 @@ def run(size: int, seed: int, tell: Tell) -> Findings:
             problems += found
             figures |= figures_of(siege)
             tell(size * number // 2)
+        page = besiege_page(Charter(Path(folder) / "charter"), max(PAGE_ROUNDS_MIN, turns), seed)
+        problems += judge_page(page)
+        figures |= page_figures(page)
     return Findings(tuple(problems), figures)
 
 
