@@ -50,6 +50,8 @@ class Opened:
     """What a peer says first."""
     secrets: tuple[str, ...]
     """What must not be heard by whoever is refused."""
+    welcome: bytes = b"\1"
+    """How begins what somebody good is told."""
 
 
 Door: TypeAlias = Callable[[Identity], AbstractContextManager[Opened]]

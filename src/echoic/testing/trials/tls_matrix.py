@@ -4,7 +4,8 @@
                                 TLS 1.2, no TLS, HTTP} x every door
     we dial a stranger         {wrong authority, expired, not yet valid, self-signed, revoked, wrong host,
                                 TLS 1.2, no TLS} x everything of ours that dials
-    a stranger shows a token   {revoked, expired, not yet valid, forged, altered, ...} x whatever reads tokens
+    a stranger shows a token   {revoked, expired, not yet valid, forged, altered, ...} x whatever reads tokens, and the
+                               page (`tls_served_doors`)
     a certificate expires      while a link, a member's connection, a client's connection stands by it (`tls_expiry`)
     a guest of a bus           whom TLS lets in without a certificate: {no token, a bad one, a revoked name that comes
                                back, ...} (`tls_guest_doors`)
@@ -35,6 +36,7 @@ from echoic.testing.trials.tls_expiry import expiry_problems
 from echoic.testing.trials.tls_guest_doors import GUEST_DOORS, guest_problems
 from echoic.testing.trials.tls_papers import BAD_PAPERS, Papers
 from echoic.testing.trials.tls_peer import HEARD_BYTES_MAX, Heard, converse
+from echoic.testing.trials.tls_served_doors import OPEN_DOORS, SERVED_DOORS, page_problems
 from echoic.testing.trials.tls_tokens import token_problems
 from echoic.testing.trials.tls_tool_doors import TOOL_DOORS, TOOL_KNOCKS
 from echoic.testing.trials.trial import Findings, Tell
@@ -62,12 +64,14 @@ def run(size: int, seed: int, tell: Tell) -> Findings:  # noqa: ARG001 - there i
         with tempfile.TemporaryDirectory() as folder:
             papers = Papers(Path(folder))
             for cell, problem in (
-                *door_problems(papers, DOORS | TOOL_DOORS),
+                *door_problems(papers, DOORS | TOOL_DOORS | SERVED_DOORS),
+                *door_problems(papers, OPEN_DOORS, but={*BAD_PAPERS, NOTHING_SHOWN}),
                 *knock_problems(papers, KNOCKS | TOOL_KNOCKS),
                 *token_problems(papers.authority),
                 *expiry_problems(papers),
                 *door_problems(papers, GUEST_DOORS, but={NOTHING_SHOWN}),
                 *guest_problems(papers),
+                *page_problems(papers),
             ):
                 cells += 1
                 if problem:
@@ -86,8 +90,8 @@ def door_problems(
             problems = pool.map(lambda kind, door=door: _stranger_problem(door, kind, callers[kind]), callers)
             yield from zip((f"{kind} at {name}" for kind in callers), problems, strict=True)
             # Most doors have more to say to somebody good; it is heard too, so that they have really let it in.
-            good = _dial(door, papers.context(papers.other, listening=False), door.piece, enough=len(WELCOME) + 1)
-            yield f"somebody good at {name}", "" if good.said.startswith(WELCOME) else "it was not let in"
+            good = _dial(door, papers.context(papers.other, listening=False), door.piece, enough=len(door.welcome) + 1)
+            yield f"somebody good at {name}", "" if good.said.startswith(door.welcome) else "it was not let in"
 
 
 def knock_problems(papers: Papers, knocks: Mapping[str, Knock] = KNOCKS) -> Iterator[tuple[str, str]]:
