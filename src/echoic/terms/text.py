@@ -35,10 +35,11 @@ CHARACTERS_MAX: Final = 1 << 28
 SHOWN_MAX: Final = 1 << 20
 
 STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# No group is possessive where it may match a part: before 3.11.5 Python then keeps that part, and 1.5e is a number.
 _VALUE: Final = re.compile(
     rf"""\s*+(?P<begin>)(?:
         (?P<name>{spelling.NAME})(?:\s*+(?P<named>\())?
-      | (?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)
+      | (?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)
       | (?P<string>{STRING})(?:\s*+(?P<quoted>\())?
       | @name(?P<odd>{STRING})(?:\s*+(?P<oddly>\())?
       | @(?P<own>\w++)(?P<held>{STRING})
