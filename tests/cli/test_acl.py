@@ -35,6 +35,30 @@ def test_an_answer_names_the_rule_and_the_exit_code_says_the_same(rights: Path) 
     assert (code, len(out.splitlines())) == (4, 6)
 
 
+def test_a_derived_channel_is_asked_about_with_what_it_is_derived_from(rights: Path) -> None:
+    rights.write_text("allow desk subscribe,derive trades\ndeny desk subscribe trades.secret\n", "utf-8")
+    question = ("acl", "check", "desk", "subscribe", "trades.cheap")
+    for words in (("--derived-from", "trades"), ("--derived-from", "prices", "--derived-from", "trades")):
+        code, out, _ = type_here(*question, *words)
+        assert (code, "it is derived from `trades`, and allowed by" in out) == (0, True)
+    code, out, _ = type_here(*question, "--derived-from", "weather", "--json")
+    assert code == 4
+    hint = "no rule allows it; if it is derived from `trades`, he may: --derived-from trades"
+    assert json.loads(out)[0]["reason"] == hint
+    code, out, _ = type_here("acl", "check", "desk", "derive", "trades.cheap.eu")
+    assert (code, out) == (4, f"desk may not derive `trades.cheap.eu`: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("right", "channel"), [("subscribe", "trades.secret"), ("publish", "trades.cheap"), ("subscribe", "weather.daily")]
+)
+def test_no_hint_is_given_where_being_derived_would_not_help(rights: Path, right: str, channel: str) -> None:
+    rights.write_text("allow desk subscribe,derive trades\ndeny desk subscribe trades.secret\n", "utf-8")
+    code, out, _ = type_here("acl", "check", "desk", right, channel)
+    assert code == 4
+    assert "derived" not in out
+
+
 def test_answers_and_rules_are_json_too(rights: Path) -> None:
     code, out, _ = type_here("acl", "check", "desk-1", "admin", "trades", "--json")
     assert code == 4

@@ -3,18 +3,23 @@
 import base64
 import json
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import hypothesis.strategies as st
+import lz4.frame
 import pyarrow
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis.strategies import DataObject
+from mcap.data_stream import RecordBuilder
+from mcap.records import Chunk, Header
 from mcap.writer import Writer
 
 import echoic
@@ -27,6 +32,9 @@ from echoic.wire import Batch
 from tests.strategies import batches, formats
 
 START_NS = 1_700_000_000_000_000_000
+MAGIC = b"\x89MCAP0\r\n"
+ZEROS = 16_000_000
+MEMORY_MAX = (3 * ZEROS, ZEROS // 4)  # for a chunk that says what it has, or nearly, and for one that says little
 KINDS = ["parquet", "arrow", "csv", "mcap"]
 QUICK = JournalOptions(durability="os")  # nobody pulls the plug
 
@@ -388,6 +396,34 @@ def test_what_breaks_in_the_middle_leaves_no_journal(tmp_path: Path, kind: str, 
     with pytest.raises(JournalError, match="cannot read"):
         import_file(tmp_path / f"x.{kind}", tmp_path / "copy", contents=Contents(declared=Trade))
     assert not list((tmp_path / "copy").iterdir()) if (tmp_path / "copy").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("compression", "says", "told"),
+    [
+        ("zstd", 100, "a chunk has more bytes than the 100 that it says"),
+        ("lz4", 100, "a chunk has more bytes than the 100 that it says"),
+        ("zstd", ZEROS + 1, f"a chunk has fewer bytes than the {ZEROS + 1} that it says"),
+        ("lz4", 1 << 40, "a chunk has 1099511627776 bytes, limit is 268435456"),
+        ("brotli", 100, "a chunk is compressed by 'brotli', expected zstd or lz4"),
+    ],
+)
+def test_a_chunk_is_given_no_more_memory_than_it_says_and_may_say(
+    tmp_path: Path, compression: str, says: int, told: str
+) -> None:
+    """Some kilobytes of zstd may stand for gigabytes of zeros."""
+    packed = zstandard.compress(bytes(ZEROS)) if compression == "zstd" else lz4.frame.compress(bytes(ZEROS))
+    builder = RecordBuilder()
+    Header(profile="", library="").write(builder)
+    Chunk(compression, packed, 0, 0, 0, says).write(builder)
+    (tmp_path / "x.mcap").write_bytes(MAGIC + builder.end())
+    tracemalloc.start()
+    try:
+        with pytest.raises(JournalError, match=told):
+            import_file(tmp_path / "x.mcap", tmp_path / "journal")
+        assert tracemalloc.get_traced_memory()[1] < MEMORY_MAX[says <= 100]
+    finally:
+        tracemalloc.stop()
 
 
 def test_values_that_do_not_fit_the_declared_type_are_named(tmp_path: Path) -> None:

@@ -57,6 +57,16 @@ def test_a_hub_that_never_suspends_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert any("was never stopped" in problem for problem in verdicts.problems)
 
 
+def test_attacks_that_take_their_share_of_others_are_found() -> None:
+    verdicts = Verdicts()
+    verdicts.kept, verdicts.taken = [0.96, 0.97], [0.04]
+    assert hostile_code._judged(verdicts) == []  # noqa: SLF001 - no hub is needed for that
+    verdicts.kept, verdicts.taken = [0.94, 0.93], [0.06]
+    kept, taken = hostile_code._judged(verdicts)  # noqa: SLF001 - as above
+    assert "the other sink kept 93.5% of its rate" in kept
+    assert "attacks took 6.0% of the time" in taken
+
+
 def test_a_right_that_is_missing_is_found(tmp_path: Path) -> None:
     """The secured half is what it says: hostile code of who may not derive does not get as far as to be stopped."""
     grants = {**hostile_code.GRANTS, "hostile": ["subscribe samples"]}

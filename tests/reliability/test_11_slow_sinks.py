@@ -59,6 +59,14 @@ def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     assert any(re.search(found, problem) for problem in problems), problems
 
 
+def test_a_sink_that_is_told_of_a_gap_which_is_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_sinks, "COUNT", "tests.reliability.planted_sinks:count")
+    monkeypatch.setattr(slow_sinks, "ROUNDS_MIN", 1)
+    monkeypatch.setattr(slow_sinks, "PAIRS", 1)
+    problems = judge(endure("drop_oldest", 0))
+    assert any(re.search(r"the sink with drop_oldest .* twice", problem) for problem in problems), problems
+
+
 def test_a_right_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow_sinks, "GRANTS", {**slow_sinks.GRANTS, "keen": ()})
     with pytest.raises(LocalError, match="worker count has ended with 1"):

@@ -54,6 +54,15 @@ def test_what_is_wrong_is_found(change: dict[str, object], found: str) -> None:
     assert re.search(found, problem)
 
 
+def test_a_hub_that_hangs_up_on_some_and_keeps_what_others_leave_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HOST", "tests.reliability.planted_doors:be_called")
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "RETURN_SECONDS_MAX", 0.5)
+    problems = "\n".join(judge(visit("plain", 10, None)))
+    assert re.search(r"\d of 10 plain connections were answered when they came", problems)
+    assert "plain connections leave something behind" in problems
+
+
 def test_a_right_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.1)
     found = visit("tls", 3, Charter.draw_up(tmp_path / "charter", {**GRANTS, "caller": ()}))

@@ -104,8 +104,8 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
 def revoke(what: str, /, *, as_json: AsJson = False) -> None:
     """Revoke a certificate or a token before it expires; by a name, all that it has.
 
-    Hubs of this machine refuse it at their next connection; those of other machines when they have the files
-    revoked.pem and revoked-tokens. Connections that stand go on.
+    Hubs of this machine refuse it within a second or two; those of other machines when they have the files
+    revoked.pem and revoked-tokens. Connections between hubs are closed, and made anew by those who still can.
 
     Try:
         echoic keys revoke alice
@@ -140,7 +140,8 @@ def token(
 ) -> None:
     """Sign a token for a browser or a tool: who may do what, on which channels, for how long.
 
-    Whoever has the text has the rights. It is checked by every hub that has the files `issuers` and `revoked-tokens`.
+    Whoever has the text has the rights. It counts where there are the files `issuers` and `revoked-tokens`, for pages
+    (`echoic viewer`) and buses (`echoic bus run`); hubs read no tokens, they want certificates.
 
     Try:
         echoic keys token alice --right subscribe --channel 'trades'

@@ -19,7 +19,7 @@ time become one batch.
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -275,14 +275,44 @@ def _records(file: Path) -> Iterator[Iterator[Any]]:
 
 
 def _guarded(stream: Any, file: Path) -> Iterator[Any]:  # noqa: ANN401 - mcap's records
-    from mcap.stream_reader import StreamReader
+    from mcap.stream_reader import StreamReader, breakup_chunk
 
+    reader = StreamReader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=RECORD_BYTES_MAX)
     try:
-        yield from StreamReader(stream, validate_crcs=True, record_size_limit=RECORD_BYTES_MAX).records
+        for record in reader.records:
+            if _kind(record) == "Chunk":
+                yield from breakup_chunk(_unpacked(record), validate_crc=True)
+            else:
+                yield record
     except Exception as error:  # the parser of strangers' bytes raises whatever comes to its mind
         short = type(error).__name__ == "EndOfFile" or isinstance(error, struct.error)
         told = "it ends too early" if short else shown(str(error).split("\n", 1)[0]) or type(error).__name__
         raise JournalError(f"cannot read {file} as mcap: {told}") from error
+
+
+def _unpacked(chunk: Any) -> Any:  # noqa: ANN401 - mcap's records
+    """Return a chunk as it was before it was compressed; it gets no more memory than it says, and may say so much.
+
+    Left to mcap, the few kilobytes of a hostile chunk become as many gigabytes as they like.
+    """
+    compression, size = chunk.compression, chunk.uncompressed_size
+    if not compression:
+        return chunk
+    if size > RECORD_BYTES_MAX:
+        raise JournalError(f"a chunk has {size} bytes, limit is {RECORD_BYTES_MAX}")
+    if compression == "zstd":
+        from zstandard import ZstdDecompressor
+
+        data = ZstdDecompressor().stream_reader(chunk.data).read(size + 1)
+    elif compression == "lz4":
+        from lz4.frame import LZ4FrameDecompressor
+
+        data = LZ4FrameDecompressor().decompress(chunk.data, max_length=size + 1)
+    else:
+        raise JournalError(f"a chunk is compressed by '{shown(compression)}', expected zstd or lz4")
+    if len(data) != size:
+        raise JournalError(f"a chunk has {'more' if len(data) > size else 'fewer'} bytes than the {size} that it says")
+    return replace(chunk, compression="", data=data)
 
 
 def _kind(record: object) -> str:

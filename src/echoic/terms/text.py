@@ -34,7 +34,7 @@ __all__ = ["parse_text", "write_text"]
 CHARACTERS_MAX: Final = 1 << 28
 SHOWN_MAX: Final = 1 << 20
 
-# No group in which something may be given back is possessive: of such a group Python 3.11.2, Debian's, may take half.
+# No group in which something may be given back is possessive: before 3.11.5 Python may keep half of one, as of 1.5e.
 STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _VALUE: Final = re.compile(
     rf"""\s*+(?P<begin>)(?:

@@ -1,9 +1,10 @@
 """Parsers of files: journals, the logs of groups, runs and recordings of tools, pipelines, settings, trusted keys."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -33,7 +34,7 @@ from echoic.trust.keys import SigningKey
 from echoic.trust.trusted import TrustedKey, read_trust, write_trust
 from echoic.wire import Batch, Buffer
 
-__all__ = ["JOURNAL", "LOG", "PIPELINES", "RECORDINGS", "RUNS", "SETTINGS", "TRUSTED"]
+__all__ = ["JOURNAL", "LOG", "PIPELINES", "RECORDINGS", "RUNS", "SETTINGS", "TRUSTED", "fresh_folder", "written"]
 
 PIPELINE: Final = b"""name = "market"
 [sources.trades]
@@ -63,12 +64,22 @@ def _folder(process: int) -> Path:  # noqa: ARG001 - a fuzzer forks, and each pr
     return Path(STORE.enter_context(folder))
 
 
-def _written(data: bytes) -> Path:
+def written(data: bytes) -> Path:
     """Return a file with these bytes, which only its owner may write."""
     path = _folder(os.getpid()) / "echoic.toml"
     path.write_bytes(data)
     path.chmod(0o600)
     return path
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    """Give an empty folder for what a parser makes of a file, and remove it."""
+    path = _folder(os.getpid()) / "made"
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _feed_journal(data: bytes) -> None:
@@ -129,7 +140,7 @@ def _log_seeds() -> Iterator[bytes]:
 
 
 def _feed_run(data: bytes) -> None:
-    load_place("echoic.toolbus.run_file:read_run")(_written(data))
+    load_place("echoic.toolbus.run_file:read_run")(written(data))
 
 
 def _run_seeds() -> Iterator[bytes]:
@@ -141,7 +152,7 @@ def _run_seeds() -> Iterator[bytes]:
 
 
 def _feed_recording(data: bytes) -> None:
-    for _ in load_place("echoic.toolbus.record:read_recording")(_written(data)):
+    for _ in load_place("echoic.toolbus.record:read_recording")(written(data)):
         pass
 
 
@@ -151,7 +162,7 @@ def _recording_seeds() -> Iterator[bytes]:
 
 
 def _feed_pipeline(data: bytes) -> None:
-    load_place("echoic.spark.pipeline.loading:load_spec")(_written(data))
+    load_place("echoic.spark.pipeline.loading:load_spec")(written(data))
 
 
 def _pipeline_seeds() -> Iterator[bytes]:
@@ -159,7 +170,7 @@ def _pipeline_seeds() -> Iterator[bytes]:
 
 
 def _feed_settings(data: bytes) -> None:
-    load_place("echoic.cli.settings:read_settings")(_written(data))
+    load_place("echoic.cli.settings:read_settings")(written(data))
 
 
 def _settings_seeds() -> Iterator[bytes]:
@@ -167,11 +178,11 @@ def _settings_seeds() -> Iterator[bytes]:
 
 
 def _feed_trust(data: bytes) -> None:
-    read_trust(_written(data))
+    read_trust(written(data))
 
 
 def _trust_seeds() -> Iterator[bytes]:
-    path = _written(b"")
+    path = written(b"")
     key = SigningKey.generate().public
     write_trust([TrustedKey(key, "alice"), TrustedKey("*", sandbox=True)], path)
     yield path.read_bytes()

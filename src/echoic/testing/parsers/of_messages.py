@@ -17,15 +17,16 @@ from echoic.groups import messages as group_messages
 from echoic.groups.agreement import messages as agreement
 from echoic.groups.roster import Roster, Seat, decode_roster, encode_roster
 from echoic.groups.standing import decode_standing, decode_view
+from echoic.groups.stream import Stream, encode_description, encode_pack
 from echoic.hub.intake_messages import Answer, CarriedPart, answer_in, batch_of_body, bodies_of, encode_parts, parts_of
 from echoic.testing.channel_fuzzer import ChannelFuzzer
 from echoic.testing.parsers.parser import Target, load_place
 from echoic.testing.parsers.repairs import twist_json, twist_msgpack
 from echoic.testing.samples import sample_events
 from echoic.trust.keys import SigningKey
-from echoic.wire import Batch
+from echoic.wire import Batch, encoder_of
 
-__all__ = ["AGREEMENT", "CONTROL", "GROUPS", "INTAKE", "PARCELS", "PORTIONS", "VIEWER"]
+__all__ = ["AGREEMENT", "CONTROL", "GROUPS", "INTAKE", "PACKS", "PARCELS", "PORTIONS", "VIEWER"]
 
 Parse = Callable[[bytes], object]
 
@@ -68,6 +69,33 @@ def _group_seeds() -> Iterator[bytes]:
     yield group_messages.encode_message(group_messages.Resign(1, 2))
     yield group_messages.encode_message(group_messages.Ask(1, "c", "c:1", admit=True))
     yield group_messages.encode_message(group_messages.Bye(1))
+
+
+def _feed_packs(data: bytes) -> None:
+    """Deliver packs one after the other; what is known then is enough to go on elsewhere."""
+    try:
+        packs = msgspec.msgpack.decode(data, type=list[bytes])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        packs = [data]
+    stream = Stream()
+    for each in packs:
+        try:
+            batch = stream.deliver(each)
+            if batch is not None:
+                batch.events()
+        except EchoicError:
+            continue
+    Stream().restore(stream.summary())
+    Stream().restore(packs[-1] if packs else b"")
+
+
+def _pack_seeds() -> Iterator[bytes]:
+    for events in sample_events():
+        format, stream = Batch.of(events).format, Stream()
+        records = [b"".join(encoder_of(format).encode((each,))[0]) for each in events]
+        packs = [encode_description(format), encode_pack(format, records)]
+        stream.deliver(packs[0])
+        yield msgspec.msgpack.encode([*packs, stream.summary()])
 
 
 AGREEMENT_PARSES: Final[tuple[Parse, ...]] = (
@@ -181,6 +209,7 @@ def _viewer_seeds() -> Iterator[bytes]:
 
 CONTROL: Final = Target(_feed_control, _control_seeds, twist_msgpack)
 GROUPS: Final = Target(_feed_groups, _group_seeds, twist_msgpack)
+PACKS: Final = Target(_feed_packs, _pack_seeds, twist_msgpack)
 AGREEMENT: Final = Target(_feed_agreement, _agreement_seeds, _twist_behind_first)
 INTAKE: Final = Target(_feed_intake, _intake_seeds, twist_msgpack)
 PORTIONS: Final = Target(_feed_portions, _portion_seeds)

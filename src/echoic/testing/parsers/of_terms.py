@@ -12,7 +12,7 @@ from echoic.terms.saf import decode_file, decode_saf, encode_file, encode_saf
 from echoic.terms.taf import parse_taf
 from echoic.testing.parsers.parser import Target, load_place
 
-__all__ = ["APPENDIX_B", "BAF", "SAF", "TEXT", "TOOLS"]
+__all__ = ["APPENDIX_B", "BAF", "NG_TOOLS", "SAF", "TEXT", "TOOLS"]
 
 BYTES_MAX: Final = 65_536
 WORDS: Final = (
@@ -126,8 +126,35 @@ def _repair_tools(data: bytes, draw: Random) -> bytes:
     )
 
 
+def _feed_ng_tools(data: bytes) -> None:
+    """Read what a tool of ToolBus-NG says: who it is, whether it agrees, frames; in two parts, as they may arrive."""
+    protocol = "echoic.toolbus.ng_protocol"
+    reader = load_place(f"{protocol}:NgReader")(BYTES_MAX)
+    steps = [reader.take_term, reader.take_byte]
+    pending: list[object] = []
+    for part in (data[: len(data) // 2], data[len(data) // 2 :]):
+        reader.receive(part)
+        while steps and steps[0]() is not None:
+            del steps[0]
+        if not steps:
+            for operation, value in reader.take_frames(pending):
+                load_place(f"{protocol}:said_by_ng")(operation, value)
+                load_place(f"{protocol}:encode_ng_operation")(operation, value)
+
+
+def _ng_tool_seeds() -> Iterator[bytes]:
+    protocol = "echoic.toolbus.ng_protocol"
+    encode_term, encode = load_place(f"{protocol}:encode_ng_term"), load_place(f"{protocol}:encode_ng_operation")
+    operations = load_place(f"{protocol}:NgOperation")
+    greeting = encode_term(Term("adder", -1)) + b"\x01"
+    for value in (Term("sum", 1, 2.5, "Zürich", TermList(1, Term("x"))), TermList(), "text" * 20, Term("x", 2**31 - 1)):
+        yield greeting + b"".join(encode(operation, value) for operation in operations)
+    yield greeting + encode(operations.EVENT, Term("e", 1)) + encode(operations.END, TermList())
+
+
 TEXT: Final = Target(_feed_text, _text_seeds)
 SAF: Final = Target(_feed_saf, _saf_seeds)
 BAF: Final = Target(_feed_baf, _baf_seeds)
 APPENDIX_B: Final = Target(_feed_appendix_b, _appendix_b_seeds)
 TOOLS: Final = Target(_feed_tools, _tool_seeds, _repair_tools)
+NG_TOOLS: Final = Target(_feed_ng_tools, _ng_tool_seeds)

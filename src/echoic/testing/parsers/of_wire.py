@@ -1,16 +1,20 @@
-"""Parsers of what hubs send: frames, hellos, descriptors, batches."""
+"""Parsers of what hubs send: frames, hellos, descriptors, batches, bundles of them, and answers to a bare question."""
 
+import selectors
+import socket
 from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Final
 
+from echoic.channels.messages import ChannelEntry, Described, Listing, encode_message
+from echoic.eager.ready.bundles import Unpacking, pack
 from echoic.errors import EchoicError
 from echoic.formats import ARCHITECTURES, Format, Registry
 from echoic.testing.fuzz import FrameFuzzer
-from echoic.testing.parsers.parser import Target
+from echoic.testing.parsers.parser import Target, load_place
 from echoic.testing.parsers.repairs import seal_frames, twist_msgpack
-from echoic.testing.samples import sample_events
+from echoic.testing.samples import Trade, sample_events
 from echoic.wire import (
     Batch,
     Frame,
@@ -26,9 +30,10 @@ from echoic.wire import (
 )
 from echoic.wire.hello import MAGIC
 
-__all__ = ["BATCHES", "DESCRIPTORS", "FRAMES", "HELLO"]
+__all__ = ["ANSWERS", "BATCHES", "BUNDLES", "DESCRIPTORS", "FRAMES", "HELLO"]
 
 PAYLOAD_BYTES_MAX: Final = 4096
+BUNDLED: Final = 2
 
 
 def _read(pieces: list[bytes], *, checked: bool) -> tuple[list[Frame], str]:
@@ -108,7 +113,49 @@ def _batch_seeds() -> Iterator[bytes]:
     return (bytes([number]) + b"".join(batch.buffers())[8:] for number, batch in enumerate(_batches()))
 
 
+def _feed_bundles(data: bytes) -> None:
+    """Take a bundle for one of events that are as they come, and for one of a type that the sink has."""
+    for declared in (None, Trade):
+        try:
+            Unpacking(declared).unpack(data, BUNDLED)
+        except EchoicError:
+            continue
+
+
+def _bundle_seeds() -> Iterator[bytes]:
+    for events in sample_events():
+        yield pack([events[0]] * BUNDLED, 0)
+    trade = Trade("IBM", 75.5, 100)
+    yield pack([trade] * BUNDLED, Format.of(Trade).token)
+
+
+def _feed_answers(data: bytes) -> None:
+    """Be a hub that `echoic ls` has asked, and that says this."""
+    asking, hub = socket.socketpair()
+    with asking, hub:
+        hub.sendall(data)
+        hub.shutdown(socket.SHUT_WR)
+        question = load_place("echoic.cli.asking:Question")(
+            "h:1", load_place("echoic.cli.lines:Line")(asking), {"type": "Browse"}
+        )
+        question.go_on(selectors.EVENT_WRITE)
+        while question.go_on(selectors.EVENT_READ):
+            pass
+
+
+def _answer_seeds() -> Iterator[bytes]:
+    hello = encode_frame(FrameKind.HELLO, [encode_hello(Hello(hub="1", address="h:1"))])
+    greeting = b"".join([*hello, *encode_frame(FrameKind.ACKS, [bytes(16)])])
+    entry = ChannelEntry("trades", "echoic://h:1/trades", "Trade", 1, 2, "parent")
+    for answer in (Listing([entry, entry]), Described("trades", b"", ["h:1"], [])):
+        payload = encode_message(1, answer, reply=True)
+        yield greeting + b"".join(encode_frame(FrameKind.CONTROL, [payload]))
+        yield greeting + b"".join(encode_frame(FrameKind.CONTROL, [payload], checked=True))
+
+
 FRAMES: Final = Target(_feed_frames, _frame_seeds, seal_frames)
 HELLO: Final = Target(_feed_hello, _hello_seeds, _repair_hello)
 DESCRIPTORS: Final = Target(_feed_descriptors, _descriptor_seeds)
 BATCHES: Final = Target(_feed_batches, _batch_seeds)
+BUNDLES: Final = Target(_feed_bundles, _bundle_seeds)
+ANSWERS: Final = Target(_feed_answers, _answer_seeds, seal_frames)

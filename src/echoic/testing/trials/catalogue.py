@@ -189,7 +189,8 @@ TRIALS: Final[tuple[Trial, ...]] = (
     Trial(
         number=18,
         name="strangers",
-        fault="slowloris, claims of 16 MiB, garbage and floods of connections before anybody has said who he is",
+        fault="slowloris, claims of 16 MiB, garbage, handshakes of TLS that are left and floods of connections, 60 a "
+        "second, before anybody has said who he is",
         passes_when="honest peers keep 80 % of their rate, and memory stays bounded",
         unit="seconds",
         test_size=30,

@@ -7,8 +7,8 @@ it was mutated. Nothing may come of it but the declared errors: an exception, a 
 end is a finding, and the input that shows it is saved.
 
 A test gives each parser a second, so that all of them take about a minute, half of which is for watching what is
-imported; a release two minutes, which is an hour of processor time for all. From `ALONE_SECONDS_MAX` on as many are
-fuzzed at a time as there are processors.
+imported; a release two minutes, which is less than an hour and a half of processor time for all. From
+`ALONE_SECONDS_MAX` on as many are fuzzed at a time as there are processors.
 """
 
 import importlib.util

@@ -5,6 +5,8 @@
     garbage     random bytes
     floods      connections that are closed at once, or reset
     half TLS    the first part of a handshake, and then nothing
+    TLS         the whole first message of a handshake, the same again and again: a hub with TLS chooses a key and signs
+                for each, and the stranger leaves when it has, without a certificate
 
 All of it is done by one process with one thread, at a stated rate: a test machine has few processors, and an attacker
 who takes them from the honest shows nothing about the hub.
@@ -15,6 +17,7 @@ import os
 import random
 import select
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -27,7 +30,7 @@ from echoic.wire import FrameKind, Hello, encode_frame, encode_hello
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ASSAIL", "assail"]
+__all__ = ["ASSAIL", "assail", "whole_client_hello"]
 
 ASSAIL: Final = f"{__name__}:assail"
 DAWDLERS: Final = 96
@@ -52,10 +55,11 @@ class Onslaught:
         self._dawdlers: list[tuple[socket.socket, int]] = []
         self._dawdled = 0.0
         self._due = 0.0
+        self._client_hello = whole_client_hello()
         self.made = 0
         self.refused = 0
         self._ways: tuple[Callable[[socket.socket], None], ...] = (
-            self._claim, self._garble, self._close, self._reset, self._half_shake,
+            self._claim, self._garble, self._close, self._reset, self._half_shake, self._have_signed,
         )  # fmt: skip
 
     def go_on(self) -> None:
@@ -112,6 +116,9 @@ class Onslaught:
     def _half_shake(self, stranger: socket.socket) -> None:
         self._say(stranger, CLIENT_HELLO + self._chance.randbytes(60))
 
+    def _have_signed(self, stranger: socket.socket) -> None:
+        self._say(stranger, self._client_hello)
+
     def _close(self, stranger: socket.socket) -> None:
         stranger.close()
 
@@ -123,6 +130,17 @@ class Onslaught:
         with contextlib.suppress(OSError):  # it was sent away already
             stranger.send(data)
         self._held.append((time.monotonic(), stranger))
+
+
+def whole_client_hello() -> bytes:
+    """Return with what a client begins a handshake of TLS 1.3, as it should be."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):  # there is no answer yet
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
 
 
 def assail(conversation: Conversation) -> None:
