@@ -7,10 +7,10 @@ import pytest
 import echoic
 from echoic.errors import AddressError, ClosedError, IncompatibleTypesError, JournalError, LocalError, UnreachableError
 from echoic.formats import Array, Format, char, float32, float64, int8, uint64
-from echoic.replicas import Portion, ReplicatedLog, database_of
+from echoic.replicas import ReplicatedLog, database_of
 from echoic.wire import Batch
 from tests.replicas.conftest import FindUrl
-from tests.replicas.ticks import Stamped, Tick, query, tick
+from tests.replicas.ticks import Stamped, Tick, query, tick, ticks
 
 HOSTILE = (
     'x"; DROP TABLE y; --',
@@ -26,10 +26,6 @@ HOSTILE = (
     "echoic_applied",
     "pg_x",
 )
-
-
-def ticks(first: int, last: int) -> Portion:
-    return Portion(first, (("n", last - first + 1),), Batch.of([tick(each) for each in range(first, last + 1)], Tick))
 
 
 def test_rows_and_number_are_written_together_or_not_at_all(url: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from echoic.errors import JournalError, UnreachableError
+from echoic.formats import Format
 from echoic.replicas import LogOptions, ReplicatedLog, database_of
 from tests.replicas.servers import Server, ServerMissingError, mariadb_server, postgresql_server
-from tests.replicas.ticks import Tick, deliver, query, wrong_rows
+from tests.replicas.ticks import Tick, deliver, query, ticks, wrong_rows
 
 pytestmark = pytest.mark.system
 
@@ -187,6 +189,24 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(file_url: str) -> None
         log.flush()
         assert log.statistics().retries == database.lost > 1
         assert wrong_rows(log, 100) == ""
+
+
+def test_a_program_that_reads_the_file_meanwhile_takes_nothing_away(tmp_path: Path) -> None:
+    database = database_of(f"sqlite:{tmp_path}/log.db")
+    database.prepare("ticks", Format.of(Tick))
+    database.append([ticks(1, 5)])
+    assert database.read(0, 5, 5) is not None  # by a connection of its own
+    assert last_seen_elsewhere(tmp_path / "log.db") == 5
+    database.append([ticks(6, 10)])
+    assert last_seen_elsewhere(tmp_path / "log.db") == database.applied() == 10
+    database.close()
+
+
+def last_seen_elsewhere(file: Path) -> int:
+    """Return the number of the last event that another process finds."""
+    question = "SELECT max(sequence) FROM ticks"
+    program = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
+    return int(subprocess.run([sys.executable, "-c", program, file, question], capture_output=True, check=True).stdout)
 
 
 def test_a_file_that_somebody_has_locked_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import echoic
-from echoic.replicas import ReplicatedLog
+from echoic.replicas import Portion, ReplicatedLog
 from echoic.wire import Batch
 
-__all__ = ["Stamped", "Tick", "deliver", "query", "sender_of", "tick", "wrong_rows"]
+__all__ = ["Stamped", "Tick", "deliver", "query", "sender_of", "tick", "ticks", "wrong_rows"]
 
 
 @echoic.event
@@ -63,6 +63,11 @@ def wrong_rows(log: ReplicatedLog, last: int) -> str:
         if found.sequence != number or found.sender != sender_of(number) or not same:
             return f"event {number} is {found}, expected {wanted} of {sender_of(number)}"
     return "" if number == last else f"there are {number} events, expected {last}"
+
+
+def ticks(first: int, last: int) -> Portion:
+    """Return these events as a log is given them, all of one sender."""
+    return Portion(first, (("n", last - first + 1),), Batch.of([tick(each) for each in range(first, last + 1)], Tick))
 
 
 def query(url: str, statement: str) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import pytest
 from echoic.formats import Format
 from echoic.recorder import Disk, Journal
 from echoic.replicas import database_of
+from echoic.spark.pipeline.state import write_json
 from echoic.toolbus import Bus, Recording
 from tests.conftest import StartHub
 from tests.hub.intake_parties import Writer
@@ -48,6 +49,7 @@ def keep_everything(place: Path, start_hub: StartHub) -> None:
     with Recording(place / "words") as words, Bus.from_script(SCRIPT, log=place / "run", output=lambda _: None) as bus:
         bus.on_word(words.add)
         bus.run(10)
+    write_json(place / "pipeline" / "run.json", {"run": 1})
 
 
 def modes(place: Path) -> dict[str, set[str]]:

@@ -251,7 +251,9 @@ class TlsConnection(SocketConnection):
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                raise _cut_or(error) from error
+                if _is_untold_cut(error):
+                    raise _cut() from error
+                raise
             finally:
                 self._flush()  # also the alert that tells the peer what is wrong with it
             if self._handshake_bytes > HANDSHAKE_BYTES_MAX:  # and it is not done
@@ -340,7 +342,7 @@ class TlsConnection(SocketConnection):
         if isinstance(error, ssl.SSLZeroReturnError):
             self._ended = True
         elif not isinstance(error, ssl.SSLWantReadError):
-            self._error = _cut_or(error)
+            self._error = _cut() if _is_untold_cut(error) else error
             if not begun:
                 raise self._error
 
@@ -388,10 +390,14 @@ def _portions(pieces: Sequence[Buffer], bytes_max: int) -> Iterator[Buffer]:
         yield small[0] if len(small) == 1 else b"".join(small)
 
 
-def _cut_or(error: ssl.SSLError) -> ssl.SSLError:
-    """Return an error as newer Pythons have it: in 3.11.2 a connection that was cut has none of its own."""
-    cut = error.reason == CUT and not isinstance(error, ssl.SSLEOFError)
-    return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol") if cut else error
+def _is_untold_cut(error: OSError) -> bool:
+    """Whether a connection was cut and the error does not say so by its class: in 3.11.2 none does."""
+    return type(error) is ssl.SSLError and error.reason == CUT
+
+
+def _cut() -> ssl.SSLEOFError:
+    """Return the error that newer Pythons have for a connection that was cut."""
+    return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "EOF occurred in violation of protocol")
 
 
 def _reason_of(error: OSError) -> str:

@@ -88,8 +88,10 @@ class SQLiteConnection:
 
     def __init__(self, path: Path, durability: Durability) -> None:
         self._place = f"SQLite file {path}"
+        # SQLite would make a file that everybody may read. One that is there is not touched: closing it again would end
+        # all locks that this process has on it, and others would then take away what SQLite still writes to.
         with contextlib.suppress(OSError):  # SQLite says what is wrong with the path
-            os.close(open_private(path, os.O_RDWR | os.O_CREAT))  # else the umask says who may read it
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         with self._translated():
             self._connection = sqlite3.connect(
                 path, timeout=LOCKED_SECONDS_MAX, isolation_level=None, check_same_thread=False

@@ -189,7 +189,8 @@ def write_json(path: Path, value: object) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         make_private_folder(path.parent)
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+        with open(beside, "wb", opener=open_private) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
         beside.replace(path)
     except OSError as error:
         raise PipelineError(f"cannot write {path}: {error.strerror}") from error
