@@ -1,20 +1,22 @@
 """Who is at a bus, for as long as it is there: the same one who comes back, known names, rights, shares, expiry."""
 
 import datetime
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from echoic.errors import EchoicError, RefusedError
+from echoic.errors import DeniedError, EchoicError, RefusedError
 from echoic.hub import Hub
 from echoic.links import Credentials, Identity, Visitor
 from echoic.rights import parse_rights
 from echoic.terms import Term
 from echoic.toolbus import Bus, BusLimits
 from echoic.toolbus.dialling import Greeted, _greet
-from echoic.toolbus.guest import Guest
+from echoic.toolbus.guest import NOBODY, Guest
+from echoic.toolbus.house_rules import HouseRules
 from echoic.toolbus.protocol import Hello, Message, MessageKind, Resumption
 from echoic.toolbus.references.tokens import resumption_token
 from echoic.toolbus.sessions import Session
@@ -64,13 +66,13 @@ def named(authority: Authority, name: str) -> Identity:
     return Identity.named(name)
 
 
-def expiring(authority: Authority, name: str, seconds: float) -> Identity:
+def expiring(authority: Authority, name: str, seconds: float, *, again: bool = False) -> Identity:
     """Return an identity whose certificate holds for so many seconds yet."""
     folder = authority.folder
     ours = read_certified((folder / "authority.pem").read_bytes(), (folder / "authority.key").read_bytes(), name)
     begun = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=-1, seconds=seconds)
     made = make_certificate(ours, name, ["127.0.0.1"], begun, days=1)
-    write_private(identity_path(name), made.key_pem() + made.certificate_pem(), replace=False)
+    write_private(identity_path(name), made.key_pem() + made.certificate_pem(), replace=again)
     return Identity.named(name)
 
 
@@ -141,12 +143,74 @@ def test_a_tool_that_is_hung_up_on_for_its_certificate_has_no_lease(
 
 
 def test_a_certificate_that_expires_ends_the_conversation(start: Callable[..., Bus], authority: Authority) -> None:
-    bus = start(lease_seconds=10 * SECONDS)
+    bus = start()
     party = expiring(authority, "brief", 4.0)
     connected(bus, party)
     assert not bus.wait(0.3)
     assert bus.wait(SECONDS)
     assert any("the certificate of `brief` has expired" in each for each in bus.warnings())
+
+
+def test_who_lets_its_certificate_expire_is_lost_when_its_lease_is_over(
+    start: Callable[..., Bus], authority: Authority
+) -> None:
+    bus = start(lease_seconds=2.0)
+    connected(bus, expiring(authority, "brief", 4.0))
+    assert bus.wait(SECONDS)
+    lost = "the certificate of `brief` has expired, and did not come back within 2 seconds"
+    assert any(lost in each for each in bus.warnings())
+
+
+def test_who_has_renewed_its_certificate_when_the_other_expires_goes_on(
+    start: Callable[..., Bus], authority: Authority
+) -> None:
+    bus = start(lease_seconds=10 * SECONDS)
+    connected(bus, expiring(authority, "brief", 4.0))
+    later = time.time() + HOUR / 2
+    expiring(authority, "brief", HOUR, again=True)
+
+    def shows_the_other() -> bool:
+        lines = list(bus.visitors._followed.values())  # noqa: SLF001 - nothing else tells
+        return any(each.guest.credentials and each.guest.credentials.expires > later for each in lines)
+
+    assert not shows_the_other()
+    eventually(shows_the_other, "it is hung up on, and comes back", SECONDS)
+    assert not bus.wait(1.5)
+    assert bus.warnings() == ()
+
+
+def test_what_the_bus_has_started_stays_when_the_certificate_of_the_bus_expires(
+    make_bus: MakeBus, authority: Authority
+) -> None:
+    bus = make_bus(
+        script("execute(calc, T?) . rec-disconnect(T) . shutdown(lost)"), identity=expiring(authority, "brief", 8.0)
+    )
+    expires = time.time() + 8.0
+    bus.start()
+    eventually(lambda: bus.statistics().tools, "its tool is there", SECONDS)
+    assert not bus.wait(expires - time.time() + 2.0), bus.warnings()
+
+
+def test_what_the_bus_has_started_is_hung_up_on_when_its_certificate_is_revoked(
+    start: Callable[..., Bus], authority: Authority
+) -> None:
+    bus = start(script("execute(calc, T?) . rec-disconnect(T) . shutdown(lost)"), lease_seconds=10 * SECONDS)
+    eventually(lambda: bus.statistics().tools, "its tool is there", SECONDS)
+    authority.revoke("bus")
+    assert bus.wait(SECONDS)
+
+
+def test_a_bus_looks_after_its_visitors_from_its_start_to_its_end(start: Callable[..., Bus], make_bus: MakeBus) -> None:
+    def looking() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name == "echoic-bus-visitors"}
+
+    before = looking()
+    make_bus(UNTIL_LOST).start()
+    assert not looking() - before, "there is nothing to look at"
+    bus = start()
+    assert len(looking() - before) == 1, "nobody is there yet"
+    bus.close()
+    eventually(lambda: not looking() - before, "it has ended")
 
 
 @pytest.mark.parametrize(
@@ -215,6 +279,27 @@ def test_who_loses_the_right_to_be_a_tool_is_hung_up_on(
     rights.write_text("allow alice subscribe tool:calc\n")
     assert bus.wait(SECONDS)
     assert bus.value is Term("lost")
+
+
+def test_a_file_of_rights_that_is_empty_for_a_moment_takes_no_right(tmp_path: Path) -> None:
+    rights = tmp_path / "rights"
+    rights.touch(0o600)
+    rights.write_text("allow anonymous publish tool:calc\n")
+    rules = HouseRules(rights)
+
+    rights.write_text("")  # as it is while it is being written
+    rules.look()
+    rules.check(NOBODY, "calc", "")
+    rights.write_text("# the same\nallow anonymous publish tool:calc\n")
+    for _ in range(3):
+        rules.look()
+        rules.check(NOBODY, "calc", "")
+
+    rights.write_text("")
+    rules.look()
+    rules.look()
+    with pytest.raises(DeniedError, match="`anonymous` may not publish `tool:calc`"):
+        rules.check(NOBODY, "calc", "")
 
 
 def test_a_bus_goes_by_the_rights_of_its_hub_and_the_audit_says_what_was_decided(
@@ -286,6 +371,20 @@ def test_a_tool_that_is_ended_while_it_is_away_leaves_its_seat(start: Callable[.
     assert shares.tools_of("alice") == 1
     bus._leases._suspended[1][0].close()  # type: ignore[attr-defined] # noqa: SLF001 - as `snd-terminate` does
     assert (shares.tools_of("alice"), shares.kept_of("alice")) == (0, 0)
+
+
+def test_a_tool_that_is_ended_while_it_is_away_is_not_lost_besides(
+    start: Callable[..., Bus], authority: Authority
+) -> None:
+    bus = start(lease_seconds=LEASE_SECONDS, limits=BusLimits(grace_seconds=0.1))
+    vanish(bus, connected(bus, Visitor.of_authority(), token_for(authority, "alice")))
+    line = bus._leases._suspended[1][0]  # noqa: SLF001 - nothing else tells
+    half_said = line._correspondence._puts  # type: ignore[attr-defined] # noqa: SLF001 - likewise
+    half_said.append(1)
+    line.close()  # type: ignore[attr-defined]
+    assert half_said == []
+    line.expire("it did not come back")
+    assert not bus.wait(0.5)
 
 
 def test_what_is_kept_for_all_tools_of_one_name_counts_together() -> None:

@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echoic.errors import InsecureError, RemoteError
-from echoic.links import parse_address
+from echoic.links import Identity, parse_address
+from echoic.rights import parse_rights
 from echoic.scripts.running.messages import ToTool
 from echoic.terms import Term, TermList, Value
 from echoic.terms.saf import decode_saf, encode_saf
 from echoic.toolbus import Bus, BusLimits, NgEntrance
 from echoic.toolbus.ng_protocol import NgOperation, NgReader, encode_ng_operation, ng_operation_of
+from tests.hub.parties import eventually
 from tests.toolbus.conftest import MakeBus
+from tests.toolbus.workshop import script
 
 NOTHING = TermList()
 SCRIPT = """
@@ -148,6 +151,45 @@ def test_who_is_not_expected_is_sent_away(name: str, number: int, make_bus: Make
     bus.start()
     client = NgClient(entrance.address, name, number)
     assert client.socket.recv(1) == b""
+    client.close()
+
+
+@pytest.mark.system
+def test_a_tool_that_was_started_for_another_entrance_does_not_come_by_this_one(
+    make_bus: MakeBus, made: list[object], bus_identity: Identity
+) -> None:
+    text = script('execute(calc, T?) . snd-eval(T, expr("1+2")) . rec-value(T, val(V?)) . shutdown(V)')
+    bus = make_bus(text, identity=bus_identity, rights=parse_rights("deny * * *"))
+    entrance = NgEntrance(bus)
+    made.append(entrance)
+    bus.start()
+    eventually(lambda: bus.statistics().processes, "it was started, and is not there yet")
+    client = NgClient(entrance.address, "calc", 1)
+    assert client.socket.recv(1) == b""
+    client.close()
+    assert bus.wait(60)
+    assert bus.value == 3
+
+
+def test_who_loses_the_right_to_be_a_tool_is_hung_up_on(make_bus: MakeBus, made: list[object], tmp_path: Path) -> None:
+    rights = tmp_path / "rights"
+    rights.touch(0o600)
+    rights.write_text("allow anonymous publish tool:calc\n")
+    bus = make_bus(
+        "tool calc is { }\ntoolbus(P)\n"
+        "process P is let T: calc in rec-connect(T?) . rec-disconnect(T) . shutdown(gone) endlet",
+        rights=rights,
+    )
+    entrance = NgEntrance(bus)
+    made.append(entrance)
+    bus.start()
+    client = NgClient(entrance.address, "calc")
+    client.greet()
+    client.hear()
+    assert not bus.wait(1.5)
+    rights.write_text("deny * * *\n")
+    assert bus.wait(10)
+    assert any("`anonymous` may not publish `tool:calc`" in each for each in bus.warnings())
     client.close()
 
 

@@ -5,8 +5,9 @@
     certificate, key     the same, as soon as they belong together: peers see the other one before the first expires
     the clock            who has shown a certificate that has expired since is hung up on
 
-A file of rights that cannot be read, or is none, changes nothing and is complained about: half of a file that is being
-written would lock everybody out. So it is with a certificate whose key is still to come.
+A change counts when two looks in a row have seen it (`Watched`), so that a file that is empty for a moment while it is
+being written takes nobody's rights. One that cannot be read, or is none, changes nothing and is complained about. So it
+is with a certificate whose key is still to come.
 """
 
 import logging
@@ -20,24 +21,24 @@ from echoic.errors import EchoicError
 from echoic.hub.proving import end_expired, prove_anew, show_anew
 from echoic.links import Identity
 from echoic.rights import Rights
-from echoic.trust import load_rights
+from echoic.trust import Watched, load_rights
 
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
 __all__ = ["LOOK_SECONDS", "Vigil", "keep_vigil"]
 
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.5
 CLOSE_SECONDS: Final = 2.0
 log: Final = logging.getLogger("echoic.hub")
 
 
 class Vigil:
-    """Looks at files once a second, and acts when one has changed; and does beside it what time alone asks for."""
+    """Looks at files twice a second, and acts when one has changed; and does beside it what time alone asks for."""
 
     def __init__(self, actions: dict[Path, Callable[[], None]], tick: Callable[[], None] = lambda: None) -> None:
-        self._actions, self._tick = actions, tick
-        self._seen = {path: _mark(path) for path in actions}
+        self._actions = [(path, Watched(path), act) for path, act in actions.items()]
+        self._tick = tick
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="echoic-vigil", daemon=True)
         self._thread.start()
@@ -50,12 +51,14 @@ class Vigil:
 
     def _run(self) -> None:
         while not self._closing.wait(LOOK_SECONDS):
-            for path, act in self._actions.items():
-                mark = _mark(path)
-                if mark != self._seen[path]:
-                    self._seen[path] = mark
-                    self._act(path, act)
+            self.look()
             self._tick()
+
+    def look(self) -> None:
+        """Act on what has changed; called at intervals."""
+        for path, watched, act in self._actions:
+            if watched.changed():
+                self._act(path, act)
 
     def _act(self, path: Path, act: Callable[[], None]) -> None:
         try:
@@ -85,12 +88,3 @@ def keep_vigil(
     if identity.revoked is not None:
         actions[identity.revoked] = lambda: prove_anew(switchboard)
     return Vigil(actions, lambda: end_expired(switchboard, time.time()))
-
-
-def _mark(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size

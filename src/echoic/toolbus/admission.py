@@ -75,8 +75,8 @@ class Admission:
             raise
         return interface
 
-    def admit_without_token(self, name: str, instance: int, peer: str) -> Value:
-        """Return the interface for a tool that speaks a protocol without tokens.
+    def admit_without_token(self, name: str, instance: int, peer: str, address: str) -> Value:
+        """Return the interface for a tool that speaks a protocol without tokens, at an entrance with this address.
 
         Raises:
             RefusedError: It is not admitted.
@@ -84,8 +84,8 @@ class Admission:
         if instance == NO_INSTANCE:
             self.rules.check(NOBODY, name, peer)
             return self._known(name, NOBODY)
-        if not self._launcher.expects(name, instance):
-            raise RefusedError(f"`{name}({instance})` was not started by this bus, or is connected already")
+        if not self._launcher.expects(name, instance, address):
+            raise RefusedError(f"`{name}({instance})` was not started for this entrance, or is connected already")
         try:
             return self._known(name, OURS)
         except RefusedError as error:

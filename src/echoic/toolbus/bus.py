@@ -127,6 +127,7 @@ class Bus:
         except EchoicError:
             self._close_log()
             raise
+        self.visitors: Final = self._reception.visitors
         self.address: Final = self._reception.address
         """Where tools connect to."""
         self._channels = self._bind_channels()

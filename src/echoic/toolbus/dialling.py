@@ -264,6 +264,7 @@ class RemoteSpeaker:
             if session is None or registration is None or not session.resumable or self._closed:
                 return False
             self._away = True
+            self._connection.close()
         token = resumption_token(registration.key, number=self.number, epoch=registration.epoch)
         deadline = time.monotonic() + registration.lease_ms / 1000
         pause = AGAIN_SECONDS_MIN

@@ -1,6 +1,7 @@
 """Guests: who a tool is for its bus, and what has proved that. This module is pure.
 
-    started       by the bus itself, with the launcher's secret; nobody asks it further
+    started       by the bus itself, with the launcher's secret; neither rights nor shares are asked about it, nor
+                  whether its certificate has expired, which is the bus's own; only whether that is revoked
     certificate   a name that the authority has given
     token         a name, and the tools that its owner may be, signed
     nothing       where a bus wants no proof: whoever reaches it

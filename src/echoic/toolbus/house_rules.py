@@ -9,19 +9,19 @@ The file is that of the bus itself, or that of its hub, which tells what was ask
 both, both must allow it. A bus without a file lets everybody be any tool who has proved what the bus wants proved. Whom
 the bus has started is not asked about: whoever wrote the script and its commands could do as he likes anyway.
 
-The file is looked at whenever somebody asks, and read again when it has changed. One that cannot be read, or is none,
-changes nothing and is complained about: half of a file that is being written would lock everybody out.
+The file is looked at twice a second while the bus runs, and read again when two looks in a row have seen a change
+(`Watched`): one that is empty for a moment while it is being written would lock everybody out. One that cannot be read,
+or is none, changes nothing and is complained about.
 """
 
 import logging
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from echoic.errors import DeniedError, EchoicError
 from echoic.rights import ANONYMOUS, Rights
 from echoic.toolbus.guest import TOOL_PREFIX, TOOL_RIGHT, Guest
-from echoic.trust import load_rights
+from echoic.trust import Watched, load_rights
 
 if TYPE_CHECKING:
     from echoic.hub import Hub
@@ -44,8 +44,7 @@ class HouseRules:
             InsecureError: Others than its owner may write the file.
         """
         self._path = Path(rights) if isinstance(rights, str | Path) else None
-        self._lock = threading.Lock()
-        self._mark = _mark(self._path)
+        self._watched = Watched(self._path) if self._path is not None else None
         self._rights = load_rights(rights) if isinstance(rights, str | Path) else rights
         self._hub = hub
 
@@ -71,6 +70,15 @@ class HouseRules:
         """Whether there are rules, or a hub that may be given some."""
         return self._rights is not None or self._hub is not None
 
+    def look(self) -> None:
+        """Read the file again if it has changed; called at intervals, by one thread."""
+        if self._path is None or self._watched is None or not self._watched.changed():
+            return
+        try:
+            self._rights = load_rights(self._path)
+        except EchoicError as error:
+            log.warning("%s cannot be used, so what it said before still counts: %s", self._path, error)
+
     def shows(self, guest: Guest, tool: str) -> bool:
         """Whether somebody may know that there is a tool of a name."""
         return guest.started or (guest.may_be(tool) and self._allows(guest, tool))
@@ -79,29 +87,6 @@ class HouseRules:
         """Whether somebody may be a tool; the hub tells of it where a request is named."""
         name = TOOL_PREFIX + tool
         by_hub = self._hub.decide(guest.who, TOOL_RIGHT, name, request, peer) if self._hub is not None else None
-        rights = self._own()
+        rights = self._rights
         own = rights.decide(guest.who, TOOL_RIGHT, name) if rights is not None else None
         return all(decision is None or bool(decision) for decision in (by_hub, own))
-
-    def _own(self) -> Rights | None:
-        """Return the rules of the bus itself, as their file is at the moment."""
-        if self._path is None:
-            return self._rights
-        with self._lock:
-            mark = _mark(self._path)
-            if mark != self._mark:
-                self._mark = mark
-                try:
-                    self._rights = load_rights(self._path)
-                except EchoicError as error:
-                    log.warning("%s cannot be used, so what it said before still counts: %s", self._path, error)
-            return self._rights
-
-
-def _mark(path: Path | None) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; None if there is none."""
-    try:
-        found = path.stat() if path is not None else None
-    except OSError:
-        found = None
-    return (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else None

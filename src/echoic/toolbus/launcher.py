@@ -56,9 +56,11 @@ TextSink = Callable[[str], None]
 class Launched:
     """One tool that was started."""
 
-    def __init__(self, start: Start, token: str) -> None:
+    def __init__(self, start: Start, token: str, address: str) -> None:
         self.name: Final = start.name
         self.number: Final = start.tool
+        self.address: Final = address
+        """Of the entrance at which it is expected."""
         self.token = token
         self.again: Callable[[], None] | None = None
         """Runs the command once more."""
@@ -125,7 +127,7 @@ class Launcher:
 
     def start(self, start: Start, address: str, folder: Path | None = None) -> None:
         """Start a tool, which will connect to an address; `on_lost` learns if it does not. Does not wait."""
-        launched = Launched(start, secrets.token_urlsafe(TOKEN_BYTES))
+        launched = Launched(start, secrets.token_urlsafe(TOKEN_BYTES), address)
         with self._lock:
             if self._closed:
                 return
@@ -177,11 +179,14 @@ class Launcher:
                 raise RefusedError(f"`{name}({instance})` is connected already")
             launched.connected = True
 
-    def expects(self, name: str, instance: int) -> bool:
-        """Learn that a tool has come that cannot show a token; return whether one of this name and number is due."""
+    def expects(self, name: str, instance: int, address: str) -> bool:
+        """Learn that a tool has come to an entrance where none can show a token; return whether this one is due there.
+
+        One that was started for another entrance never is: there it shows its token, and here anybody could be it.
+        """
         with self._lock:
             launched = self._launched.get(instance)
-            if launched is None or launched.name != name or launched.connected:
+            if launched is None or (launched.name, launched.address) != (name, address) or launched.connected:
                 return False
             launched.connected = True
             return True

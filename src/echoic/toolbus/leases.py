@@ -6,7 +6,7 @@
                               +-- HELLO of the same instance      the launcher has started it again: it begins anew
 
 Who comes back shows what only it and the bus know (`references/tokens.py`), and the certificate that it had before if
-it had one (`visitors.py`); or, started again, the launcher's token.
+it had one, or a renewed one of the same name (`guest.py`); or, started again, the launcher's token.
 """
 
 import hmac

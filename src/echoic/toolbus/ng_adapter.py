@@ -5,8 +5,9 @@
 
     tool calc is { command = "java CalcTool" kind = "ng" }        is started with the port of the entrance
 
-This protocol has no tokens. A tool that says it was started is believed if one of that name and number was, and is not
-there yet; so keep the entrance on loopback.
+This protocol has no tokens. A tool that says it was started is believed if one of that name and number was, for this
+entrance, and is not there yet; so keep the entrance on loopback. One that comes by itself has no name of its own: it
+may be what a file of rights gives to `anonymous`, for as long as it does.
 """
 
 import time
@@ -19,6 +20,7 @@ from echoic.links import Connection, check_exposure
 from echoic.scripts.running.messages import FromTool, ToTool
 from echoic.terms import Term, Value
 from echoic.toolbus.doorkeeper import Doorkeeper
+from echoic.toolbus.guest import NOBODY, OURS, Guest
 from echoic.toolbus.limits import BusLimits
 from echoic.toolbus.line import Audience
 from echoic.toolbus.ng_protocol import (
@@ -43,8 +45,9 @@ NG_KIND: Final = "ng"
 class NgLine:
     """A conversation with a tool of the Java ToolBus."""
 
-    def __init__(self, connection: Connection, name: str, audience: Audience, limits: BusLimits) -> None:
+    def __init__(self, connection: Connection, name: str, guest: Guest, audience: Audience, limits: BusLimits) -> None:
         self.name: Final = name
+        self.guest: Final = guest
         self._connection = connection
         self._audience = audience
         self._limits = limits
@@ -74,6 +77,10 @@ class NgLine:
             self._closed = True
             self._close_by = time.monotonic() + self._limits.grace_seconds
             self._outgoing.finish(self._limits.grace_seconds)
+
+    def dismiss(self, reason: str, *, fault: bool) -> None:  # noqa: ARG002 - here nobody comes back
+        """Hang up on a tool that may not stay; in any thread."""
+        self._lose(reason)
 
     def serve(self, reader: NgReader) -> None:
         """Hear what the tool says, in the thread of the caller, until it is gone."""
@@ -169,7 +176,7 @@ class NgEntrance:
             case _:
                 raise MalformedTermError("a tool of the Java ToolBus begins with `name(id)`")
         instance = instance if instance >= 0 else NO_INSTANCE
-        interface = self._bus.admission.admit_without_token(name, instance, connection.peer)
+        interface = self._bus.admission.admit_without_token(name, instance, connection.peer, self.address)
         try:
             _say(connection, encode_ng_term(interface), deadline)
             if not _await(connection, reader, reader.take_byte, deadline):
@@ -179,10 +186,15 @@ class NgEntrance:
                 self._bus.lost_start(instance, str(error))
             raise
         known()
-        line = NgLine(connection, name, self._bus, self._limits)
-        self._bus.arrived(line, None if instance == NO_INSTANCE else instance)
+        guest = NOBODY if instance == NO_INSTANCE else OURS
+        line = NgLine(connection, name, guest, self._bus, self._limits)
+        self._bus.arrived(line, instance if guest.started else None)
         reader.bytes_max = self._limits.message_bytes_max
-        line.serve(reader)
+        try:
+            self._bus.visitors.follow(connection, line)
+            line.serve(reader)
+        finally:
+            self._bus.visitors.forget(connection)
 
 
 def _await(connection: Connection, reader: NgReader, take: Callable[[], Value | None], deadline: float) -> Value | None:

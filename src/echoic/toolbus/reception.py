@@ -82,7 +82,7 @@ class Reception:
         identity, issuers, limits = options.identity, options.issuers, options.limits
         self._doorkeeper = Doorkeeper(options.listen, identity, limits, self._welcome, visitors=issuers is not None)
         self._secure = identity is not None
-        self._visitors = Visitors(issuers, identity.revoked if identity is not None else None, admission.rules)
+        self.visitors: Final = Visitors(issuers, identity, admission.rules)
         self._shares = Shares(limits)
         self.address: Final = self._doorkeeper.address
         self._limits = limits
@@ -94,12 +94,13 @@ class Reception:
 
     def start(self) -> None:
         """Begin to accept."""
+        self.visitors.start()
         self._doorkeeper.start()
 
     def close(self) -> None:
         """Accept no more."""
         self._doorkeeper.close()
-        self._visitors.close()
+        self.visitors.close()
 
     def _welcome(self, connection: Connection, known: Callable[[], None]) -> None:
         """Greet a stranger, and go on with the tool that it is."""
@@ -112,11 +113,11 @@ class Reception:
                 caller.seat.leave()  # nobody has sat down
         known()
         reader.payload_bytes_max = self._limits.message_bytes_max
-        self._visitors.follow(connection, line)
         try:
+            self.visitors.follow(connection, line)
             line.serve(reader, early)
         finally:
-            self._visitors.forget(connection)
+            self.visitors.forget(connection)
 
     def _greet(self, caller: Caller, reader: FrameReader) -> tuple[RemoteLine, list[Frame]]:
         """Return the line of a tool, and what it has said behind its greeting.
@@ -169,20 +170,21 @@ class Reception:
             RefusedError: It has not proved what this bus wants proved.
         """
         shown, started = connection.credentials, hello.instance != NO_INSTANCE
-        guest = NOBODY if shown is None else self._visitors.by_certificate(shown)
+        guest = NOBODY if shown is None else self.visitors.by_certificate(shown)
         if started:
             with self._like_to_strangers(connection):
                 self._admission.check_started(hello)
             return replace(guest, started=True)
         if self._secure and shown is None:
-            return self._visitors.by_token(hello.name, hello.token)
+            return self.visitors.by_token(hello.name, hello.token)
         return guest
 
     def _recognize(self, hello: Hello, connection: Connection) -> Guest:
         """Return who somebody is that comes back: who it was, by a proof that still holds.
 
         Who shows the secret of another's conversation, and not what that one had proved itself by, changes nothing for
-        it. Who it is itself, and has lost what let it in, does not come back any more.
+        it. Who it is itself, and has lost what let it in, does not come back any more, unless it is by its certificate
+        having expired: it may renew that.
 
         Raises:
             RefusedError: It was never here, or may not be any more.
@@ -194,11 +196,12 @@ class Reception:
                 raise RefusedError(f"tool `{hello.name}` comes back as another than it was")
         guest = replace(line.guest, credentials=shown)
         try:
-            self._visitors.check(guest, line.name, connection.peer)
+            self.visitors.check(guest, line.name, connection.peer)
         except RefusedError as error:
             if self._leases.take(line.number) is line:
                 line.expire(f"it came back, and may not go on: {error}")
             raise
+        self.visitors.check_expiry(guest)
         return guest
 
     @contextlib.contextmanager

@@ -121,6 +121,9 @@ class RemoteLine:
             self._leases.take(self._number)
             self._outgoing.finish(self._limits.grace_seconds)
             if self._suspended:  # nobody hears any more who would notice that it is over
+                self._suspended = False
+                if self._correspondence is not None:
+                    self._correspondence.close()
                 self._leave()
 
     def _put(self, message: Message) -> bool:
@@ -192,10 +195,12 @@ class RemoteLine:
 
     # The end of a connection, and of the conversation
 
-    def dismiss(self, reason: str) -> None:
-        """Hang up on a tool that may not stay, and not wait for it to come back; in any thread."""
-        self._fault = True
-        self._give_up(reason, fault=True)
+    def dismiss(self, reason: str, *, fault: bool) -> None:
+        """Hang up on a tool that may not stay, and with a fault not wait for it to come back; in any thread."""
+        if not self._reason and not self._closed:
+            self._reason = reason
+        self._fault = self._fault or fault
+        self._connection.close()
 
     def _hang_up(self) -> None:
         """Let a tool go that wants to: it closes the connection then."""

@@ -1,16 +1,17 @@
 """Visitors: tools from elsewhere, for as long as they may stay.
 
-Who has shown a certificate is hung up on within `LOOK_SECONDS` when it is revoked or expires, and no handshake lets it
-in again.
+Who has shown a certificate is hung up on within a second when it is revoked or expires, and no handshake lets it in
+again. When it has only expired, its owner may come back within its lease, with a renewed one. Tools that the bus has
+started show the certificate of the bus, as it was then; they are not hung up on when that expires.
 
 Who has shown none proves by a token which tools it may be. A token that lets somebody be the tool `calc` grants the
 right `publish` on `tool:calc`; a pattern is as good, such as `tool:lab.*`. It is what the tool says in the place of the
 secret that a launcher gives (`Hello.token`). It holds as long as it says, and until it is revoked: who is connected by
-a token that holds no more is hung up on within `LOOK_SECONDS`, and does not come back.
+a token that holds no more is hung up on within a second, and does not come back.
 
-Neither does who loses the right to be its tool (`house_rules.py`). Who was hung up on by all this is lost at once,
-whatever lease it has; and who was cut off and comes back within its lease must be who it was (`guest.py`), by a proof
-that still holds.
+Neither does who loses the right to be its tool (`house_rules.py`), by whatever entrance it came. Who was hung up on by
+all this is lost at once, whatever lease it has; and who was cut off, or let its certificate expire, and comes back
+within its lease must be who it was (`guest.py`), by a proof that still holds.
 
 A stranger is told the same whatever it tries, `STRANGER`: neither what tools there are, nor which of them wait to come
 back, nor what was wrong with its secret. What a token says wrong is told to who shows one, as it knows that anyway.
@@ -19,42 +20,59 @@ back, nor what was wrong with its secret. What a token says wrong is told to who
 import logging
 import threading
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from echoic.errors import RefusedError
-from echoic.links import Connection, Credentials
+from echoic.links import Connection, Credentials, Identity
 from echoic.toolbus.guest import TOOL_PREFIX, TOOL_RIGHT, Guest
 from echoic.toolbus.house_rules import HouseRules
 from echoic.trust import Issuers, Revocations
 
-if TYPE_CHECKING:
-    from echoic.toolbus.remote import RemoteLine
+__all__ = ["LOOK_SECONDS", "STRANGER", "Visiting", "Visitors"]
 
-__all__ = ["LOOK_SECONDS", "STRANGER", "Visitors"]
-
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.5
 STRANGER: Final = "this bus wants a certificate, or a token that lets its owner be the tool; it was shown neither"
 log: Final = logging.getLogger("echoic.toolbus")
+
+
+class Visiting(Protocol):
+    """The line of a tool that is looked after."""
+
+    @property
+    def name(self) -> str:
+        """Which tool it is."""
+
+    @property
+    def guest(self) -> Guest:
+        """Who it is."""
+
+    def dismiss(self, reason: str, *, fault: bool) -> None:
+        """Hang up; with a fault the tool does not come back."""
 
 
 class Visitors:
     """Says who tools are, and looks again from time to time whether what has proved that still holds."""
 
-    def __init__(self, issuers: Issuers | None, revoked: Path | None, rules: HouseRules) -> None:
+    def __init__(self, issuers: Issuers | None, identity: Identity | None, rules: HouseRules) -> None:
         """Begin with nobody.
 
         Args:
             issuers: Reads tokens; without it none is believed.
-            revoked: The list of revoked certificates.
+            identity: That of the bus; it says which certificates are revoked. Without it nobody shows one.
             rules: Who may be which tool.
         """
         self._issuers = issuers
-        self._revocations = Revocations(revoked)
+        self._revocations = Revocations(identity.revoked if identity is not None else None)
         self._rules = rules
-        self._followed: dict[Connection, RemoteLine] = {}
+        self._needed = issuers is not None or identity is not None or rules.counted
+        self._followed: dict[Connection, Visiting] = {}
         self._lock = threading.Lock()
-        self._watching = self._closed = False
+        self._closing = threading.Event()
+
+    def start(self) -> None:
+        """Begin to look, where there is anything by which somebody may lose what let it in."""
+        if self._needed:
+            threading.Thread(target=self._watch, name="echoic-bus-visitors", daemon=True).start()
 
     def by_certificate(self, shown: Credentials) -> Guest:
         """Return who has shown a certificate.
@@ -62,7 +80,8 @@ class Visitors:
         Raises:
             RefusedError: It is revoked, or has expired.
         """
-        self._check_certificate(shown)
+        self._check_not_revoked(shown)
+        _check_not_expired(shown)
         return Guest(shown.name, shown)
 
     def by_token(self, name: str, token: str) -> Guest:
@@ -80,28 +99,31 @@ class Visitors:
         return guest
 
     def check(self, guest: Guest, name: str, peer: str) -> None:
-        """See whether somebody who was let in may still be there.
+        """See whether somebody who was let in may still be there, apart from `check_expiry`.
 
         Raises:
-            RefusedError: Its certificate or token holds no more, or it has lost the right to be this tool.
+            RefusedError: Its certificate is revoked, its token holds no more, or it has lost the right to be this tool.
         """
         if guest.credentials is not None:
-            self._check_certificate(guest.credentials)
+            self._check_not_revoked(guest.credentials)
         if guest.token:
             self.by_token(name, guest.token)
         self._rules.check(guest, name, peer, again=True)
 
-    def follow(self, connection: Connection, line: "RemoteLine") -> None:
-        """Hang up on a tool when it may not stay any more, if there is anything by which it might not."""
-        guest = line.guest
-        if guest.credentials is None and not guest.token and not self._rules.counted:
-            return
+    def check_expiry(self, guest: Guest) -> None:
+        """See whether the certificate of somebody still counts, who may come back with a renewed one if not.
+
+        Raises:
+            RefusedError: It has expired.
+        """
+        if guest.credentials is not None and not guest.started:
+            _check_not_expired(guest.credentials)
+
+    def follow(self, connection: Connection, line: Visiting) -> None:
+        """Hang up on a tool when it may not stay any more."""
         with self._lock:
-            self._followed[connection] = line
-            if self._watching or self._closed:
-                return
-            self._watching = True
-        threading.Thread(target=self._watch, name="echoic-bus-visitors", daemon=True).start()
+            if self._needed and not self._closing.is_set():
+                self._followed[connection] = line
 
     def forget(self, connection: Connection) -> None:
         """Look no more after a tool that has gone."""
@@ -110,33 +132,36 @@ class Visitors:
 
     def close(self) -> None:
         """Look after nobody any more."""
+        self._closing.set()
         with self._lock:
-            self._closed = True
             self._followed.clear()
 
-    def _check_certificate(self, shown: Credentials) -> None:
+    def _check_not_revoked(self, shown: Credentials) -> None:
         if self._revocations.lists(shown.serial):
             raise RefusedError(f"the certificate of `{shown.name}` is revoked")
-        if time.time() >= shown.expires:
-            raise RefusedError(f"the certificate of `{shown.name}` has expired")
 
     def _watch(self) -> None:
-        while self._look():
-            time.sleep(LOOK_SECONDS)
+        while not self._closing.wait(LOOK_SECONDS):
+            self._rules.look()
+            with self._lock:
+                every = list(self._followed.items())
+            for connection, line in every:
+                self._look_at(connection, line)
 
-    def _look(self) -> bool:
-        """Hang up on those who may not stay; whether there is anybody left."""
-        with self._lock:
-            every = list(self._followed.items())
-            self._watching = bool(every)
-            if not every:
-                return False
-        for connection, line in every:
-            try:
-                self.check(line.guest, line.name, connection.peer)
-            except RefusedError as error:
-                log.warning("hung up on tool %s at %s: %s", line.name, connection.peer, error)
-                self.forget(connection)
-                line.dismiss(str(error))
-                connection.close()
-        return True
+    def _look_at(self, connection: Connection, line: Visiting) -> None:
+        """Hang up on a tool that may not stay."""
+        guest, fault = line.guest, True
+        try:
+            self.check(guest, line.name, connection.peer)
+            fault = False
+            self.check_expiry(guest)
+        except RefusedError as error:
+            log.warning("hung up on tool %s at %s: %s", line.name, connection.peer, error)
+            self.forget(connection)
+            line.dismiss(str(error), fault=fault)
+            connection.close()
+
+
+def _check_not_expired(shown: Credentials) -> None:
+    if shown.expired(time.time()):
+        raise RefusedError(f"the certificate of `{shown.name}` has expired")

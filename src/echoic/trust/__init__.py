@@ -16,6 +16,7 @@ from echoic.trust.trusted import (
     trusted_keys,
     write_trust,
 )
+from echoic.trust.watched import Watched
 
 __all__ = [
     "ALL_RIGHTS",
@@ -24,6 +25,7 @@ __all__ = [
     "Revocations",
     "SigningKey",
     "TrustedKey",
+    "Watched",
     "authority_folder",
     "check_name",
     "check_public",
