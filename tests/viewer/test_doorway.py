@@ -6,16 +6,17 @@ import http.client
 import os
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import echoic
-from echoic.links import STRANGERS_MAX, parse_address
+from echoic.links import STRANGERS_MAX, gate, parse_address
 from echoic.links.gate import Caller
 from echoic.viewer import Viewer
-from echoic.viewer.doorway import CONNECTIONS_MAX, FROM_ONE_ADDRESS_MAX, Entrance, Visit
+from echoic.viewer.doorway import CONNECTIONS_MAX, FROM_ONE_ADDRESS_MAX, STRANGER_LOOKS, Entrance, Visit
 from tests.links.certificates import Authority
 from tests.system.processes import wait_until
 
@@ -112,3 +113,45 @@ def test_a_network_of_ipv6_has_the_room_of_one_address() -> None:
 def test_there_is_room_for_so_many_in_all_also_from_this_machine() -> None:
     told = room(*["127.0.0.1"] * (CONNECTIONS_MAX + 1))
     assert [bool(each) for each in told] == [False] * CONNECTIONS_MAX + [True]
+
+
+def refused(served: Served, stack: contextlib.ExitStack) -> ssl.SSLSocket:
+    """Return a connection that has asked for the feed without a token, was refused, and stays."""
+    plain = stack.enter_context(socket.create_connection(parse_address(served.viewer.address), SECONDS))
+    made = stack.enter_context(
+        served.context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False)
+    )
+    made.sendall(
+        f"GET /feed HTTP/1.1\r\nHost: {served.viewer.address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    assert made.recv(4096).startswith(b"HTTP/1.1 403")
+    return made
+
+
+def test_tabs_that_are_refused_and_stay_do_not_keep_the_page_from_others(
+    served: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PARTING_SECONDS", SECONDS)  # as if asyncio waited for all of them
+    descriptors_before = descriptors()
+    with contextlib.ExitStack() as stack:
+        for number in range(2 * STRANGERS_MAX):
+            refused(served, stack)
+            if number % 16 == 15:
+                assert served.asked() == 200
+        ours = 2 * STRANGERS_MAX
+        wait_until(lambda: descriptors() - descriptors_before - ours <= STRANGERS_MAX, "the others were sent away")
+        wait_until(lambda: descriptors() - descriptors_before - ours <= 1, "who says nothing more is sent away in time")
+        refused(served, stack)
+        served.viewer.close()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_who_is_refused_and_does_not_take_leave_is_gone_soon(served: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        begun = time.monotonic()
+        made = refused(served, stack)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            while socket.socket.recv(made, 4096):  # what comes below TLS, so that nobody takes leave
+                pass
+        assert time.monotonic() - begun < STRANGER_LOOKS - 1

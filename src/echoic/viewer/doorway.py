@@ -60,6 +60,10 @@ class Visit:
         """End."""
         self._entrance.part(self, self._caller)
 
+    def hang_up(self) -> None:
+        """Close the connection at once."""
+        self._caller.hang_up()
+
 
 class Doorway(H11Protocol):
     """A connection that speaks HTTP, until it is a WebSocket or ends."""
@@ -86,7 +90,7 @@ class Doorway(H11Protocol):
         if looks:
             self._look = self.loop.call_later(LOOK_SECONDS, self._be_patient, looks - 1)
         else:
-            self.transport.abort()
+            self.app_state[VISIT].hang_up()
 
 
 class Feed(WebSocketsSansIOProtocol):

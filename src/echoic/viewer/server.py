@@ -36,7 +36,7 @@ from echoic.links import STRANGERS_MAX, Identity, check_exposure, format_address
 from echoic.trust import Issuers
 from echoic.trust.private_files import OTHERS_READ, OTHERS_WRITE
 from echoic.viewer.crew import Crew
-from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate
+from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate, visit_of
 from echoic.viewer.editing import Desk
 from echoic.viewer.guard import ADMISSION, TRY_AGAIN_LATER, Guard, Guarded
 from echoic.viewer.observing import Observer
@@ -265,9 +265,9 @@ class _Server(uvicorn.Server):
         connections = list(self.server_state.connections)
         await super().shutdown(sockets)
         for connection in connections:
-            transport = getattr(connection, "transport", None)
-            if transport is not None:
-                transport.abort()  # what a tab has not read by now would keep its socket open for ever
+            visit = visit_of({"state": connection.app_state})
+            if visit is not None:
+                visit.hang_up()  # what a tab has not read by now would keep its socket open for ever
         await asyncio.sleep(0)
 
 
