@@ -16,7 +16,7 @@ import echoic
 from echoic.links import STRANGERS_MAX, gate, parse_address
 from echoic.links.gate import Caller
 from echoic.viewer import Viewer
-from echoic.viewer.doorway import CONNECTIONS_MAX, FROM_ONE_ADDRESS_MAX, STRANGER_LOOKS, Entrance, Visit
+from echoic.viewer.doorway import CONNECTIONS_MAX, FROM_ONE_ADDRESS_MAX, REQUEST_LOOKS, Entrance, Visit
 from tests.links.certificates import Authority
 from tests.system.processes import wait_until
 
@@ -90,14 +90,14 @@ def test_who_shook_hands_and_asks_for_nothing_is_a_stranger_still(served: Served
             assert silent[0].recv(100) == b""
 
 
-def room(*hosts: str) -> list[str]:
-    """Return what visits from these hosts are told, which come in one after the other and stay."""
+def room(*hosts: str, who: str = "") -> list[str]:
+    """Return what visits from these hosts are told, which come in one after the other in a name and stay."""
 
     async def enter() -> list[str]:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             entrance = Entrance(lambda: None, listening, None)
             callers = [Caller(listening, f"{host}:{port}") for port, host in enumerate(hosts, 1)]
-            told = [Visit(entrance, caller).enter() for caller in callers]
+            told = [Visit(entrance, caller).enter(who) for caller in callers]
             entrance.close()
             return told
 
@@ -154,4 +154,48 @@ def test_who_is_refused_and_does_not_take_leave_is_gone_soon(served: Served) -> 
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             while socket.socket.recv(made, 4096):  # what comes below TLS, so that nobody takes leave
                 pass
-        assert time.monotonic() - begun < STRANGER_LOOKS - 1
+        assert time.monotonic() - begun < REQUEST_LOOKS - 1
+
+
+def test_one_name_has_a_quarter_of_the_connections_also_from_this_machine() -> None:
+    told = room(*["127.0.0.1"] * (CONNECTIONS_MAX // 4 + 1), who="mallory")
+    assert [bool(each) for each in told] == [False] * (CONNECTIONS_MAX // 4) + [True]
+    assert "for `mallory`" in told[-1]
+
+
+def test_a_place_is_given_back_when_a_visit_ends() -> None:
+    async def come_and_go() -> set[str]:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            entrance, told = Entrance(lambda: None, listening, None), set()
+            for port in range(1, CONNECTIONS_MAX + 2):
+                visit = Visit(entrance, Caller(listening, f"127.0.0.1:{port}"))
+                told.add(visit.enter("alice"))
+                visit.leave()
+                visit.leave()  # as a connection does that was closed while it was one of HTTP and of a WebSocket
+            entrance.close()
+            return told
+
+    assert asyncio.run(come_and_go()) == {""}
+
+
+def test_who_was_let_in_has_only_so_long_for_the_rest_of_the_next_request(served: Served) -> None:
+    request = f"GET / HTTP/1.1\r\nHost: {served.viewer.address}\r\nAuthorization: Bearer {served.viewer.token}\r\n\r\n"
+    with (
+        socket.create_connection(parse_address(served.viewer.address), SECONDS) as plain,
+        served.context.wrap_socket(plain, server_hostname="127.0.0.1", suppress_ragged_eofs=False) as slow,
+    ):
+        begun = time.monotonic()
+        while time.monotonic() - begun < REQUEST_LOOKS + 2:  # who asks again and again may stay
+            slow.sendall(request.encode())
+            head = b""
+            while b"</html>" not in head:
+                received = slow.recv(65536)
+                assert received
+                head += received
+            time.sleep(0.5)
+        slow.sendall(b"G")
+        begun = time.monotonic()
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            while slow.recv(65536):
+                pass
+        assert time.monotonic() - begun < 3 * REQUEST_LOOKS
