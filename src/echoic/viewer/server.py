@@ -223,15 +223,19 @@ class Viewer:
             await websocket.accept()
             await websocket.close(TRY_AGAIN_LATER, crowd)
             return
-        session = Session(websocket, self._desk, self._shelf, self._observer, self._crew, admission)
+        try:
+            await self._serve_tab(Session(websocket, self._desk, self._shelf, self._observer, self._crew, admission))
+        finally:
+            self._tabs.give_back(admission.grant.who)
+
+    async def _serve_tab(self, session: Session) -> None:
         self._sessions.add(session)
         self._opened += 1
-        self._tell()
         try:
+            self._tell()
             await session.run()
         finally:
             self._sessions.discard(session)
-            self._tabs.give_back(admission.grant.who)
             self._tell()
 
     def _tell(self) -> None:
