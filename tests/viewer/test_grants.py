@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 from echoic import Hub
 from echoic.errors import ChannelNotFoundError
 from echoic.links import Identity, parse_address
+from echoic.monitor import Load
 from echoic.testing.samples import Trade
 from echoic.trust import ALL_RIGHTS
 from echoic.trust.authority import Authority
@@ -25,6 +26,7 @@ from echoic.viewer.editing import Desk
 from echoic.viewer.granted_desk import GrantedDesk
 from echoic.viewer.grants import EVERYTHING, Grant
 from echoic.viewer.messages import Description
+from echoic.viewer.visible import visible_load
 from tests.viewer.test_feed import Tab, chart
 
 pytestmark = pytest.mark.system
@@ -89,6 +91,14 @@ def test_a_grant_is_of_rights_and_of_patterns() -> None:
     assert not grant.allows("derive", "trades.eu")
     assert not grant.allows("subscribe", "secrets")
     assert EVERYTHING.allows("admin", "whatever")
+
+
+def test_why_the_name_server_is_lost_is_told_without_its_address() -> None:
+    load = Load(1.0, [], [], [], "127.0.0.1:7", "nobody serves names at 127.0.0.1:7", 0, 0.0)
+    seen = visible_load(load, Grant("alice", frozenset({"subscribe"}), ("*",)))
+    assert seen.lost
+    assert "127.0.0.1" not in seen.lost + seen.names
+    assert visible_load(load, EVERYTHING).lost == load.lost
 
 
 def test_a_signed_token_opens_the_page_and_becomes_the_cookie(lab: Lab) -> None:
