@@ -24,9 +24,8 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from echoic.links import is_loopback, parse_address
-from echoic.links.gate import Caller, Gate
-from echoic.links.strangers import origin_of
+from echoic.links import is_loopback, origin_of, parse_address
+from echoic.links.gate import Caller, Gate  # not of the package, which does without asyncio
 from echoic.viewer.shares import Shares
 
 __all__ = ["CONNECTIONS_MAX", "FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "Feed", "serve_by_gate", "visit_of"]

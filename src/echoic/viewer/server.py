@@ -16,7 +16,6 @@ import os
 import secrets
 import socket
 import ssl
-import stat
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -30,11 +29,10 @@ from starlette.routing import Mount, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
-from echoic.errors import LocalError, UnreachableError
+from echoic.errors import InsecureError, LocalError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import STRANGERS_MAX, Identity, check_exposure, format_address, parse_address, serving_context
-from echoic.trust import Issuers
-from echoic.trust.private_files import OTHERS_READ, OTHERS_WRITE
+from echoic.trust import Issuers, read_private
 from echoic.viewer.crew import Crew
 from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate, visit_of
 from echoic.viewer.editing import Desk
@@ -54,7 +52,7 @@ REQUEST_BYTES_MAX: Final = 64 * 1024
 TOKEN_BYTES: Final = 24
 TOKEN_CHARACTERS_MIN: Final = 22  # 128 bits as base64
 TOKEN_CHARACTERS_MAX: Final = 200
-FILE_CHARACTERS_MAX: Final = 1000
+FILE_BYTES_MAX: Final = 1000
 PING_SECONDS: Final = 20.0
 BACKLOG: Final = 128
 START_SECONDS: Final = 10.0
@@ -279,7 +277,8 @@ def kept_token(path: str | Path) -> str:
     """Return the token that a file holds; draw one, and write it there for its owner alone, if there is no file.
 
     Raises:
-        LocalError: The file cannot be read or written, or others can read it or write it: they would know the token.
+        InsecureError: Others can read the file or write it, or it is somebody else's: they would know the token.
+        LocalError: It cannot be read or written.
     """
     file = Path(path)
     try:
@@ -287,16 +286,9 @@ def kept_token(path: str | Path) -> str:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="ascii") as made:
                 made.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-        with file.open(encoding="ascii") as kept:
-            found = os.fstat(kept.fileno())
-            if found.st_uid not in (os.getuid(), 0) or found.st_mode & OTHERS_WRITE:
-                raise LocalError(f"others than this user can change the token in {file}: make it the user's own")
-            if found.st_mode & OTHERS_READ:
-                raise LocalError(
-                    f"others may read the token in {file}, its mode is {stat.S_IMODE(found.st_mode):04o}; remove it, "
-                    "and another token is drawn, or `chmod 0600` it if nobody has read it"
-                )
-            return kept.read(FILE_CHARACTERS_MAX).strip()
+        return (read_private(file, bytes_max=FILE_BYTES_MAX, own=True) or b"").decode("ascii").strip()
+    except InsecureError as error:
+        raise InsecureError(f"{error}; unless nobody has read it, remove it, and another token is drawn") from error
     except (OSError, ValueError) as error:
         raise LocalError(f"cannot read or write the token in {file}: {error}") from error
 
