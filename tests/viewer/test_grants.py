@@ -15,12 +15,18 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from echoic import Hub
+from echoic.errors import ChannelNotFoundError
 from echoic.links import Identity, parse_address
+from echoic.monitor import Load
 from echoic.testing.samples import Trade
 from echoic.trust import ALL_RIGHTS
 from echoic.trust.authority import Authority
 from echoic.viewer import Viewer
+from echoic.viewer.editing import Desk
+from echoic.viewer.granted_desk import GrantedDesk
 from echoic.viewer.grants import EVERYTHING, Grant
+from echoic.viewer.messages import Description
+from echoic.viewer.visible import visible_load
 from tests.viewer.test_feed import Tab, chart
 
 pytestmark = pytest.mark.system
@@ -87,6 +93,14 @@ def test_a_grant_is_of_rights_and_of_patterns() -> None:
     assert EVERYTHING.allows("admin", "whatever")
 
 
+def test_why_the_name_server_is_lost_is_told_without_its_address() -> None:
+    load = Load(1.0, [], [], [], "127.0.0.1:7", "nobody serves names at 127.0.0.1:7", 0, 0.0)
+    seen = visible_load(load, Grant("alice", frozenset({"subscribe"}), ("*",)))
+    assert seen.lost
+    assert "127.0.0.1" not in seen.lost + seen.names
+    assert visible_load(load, EVERYTHING).lost == load.lost
+
+
 def test_a_signed_token_opens_the_page_and_becomes_the_cookie(lab: Lab) -> None:
     token = lab.token("subscribe")
     assert lab.viewer.token == ""
@@ -148,6 +162,39 @@ def test_who_may_steer_steers_and_who_may_derive_derives_what_it_can_see(lab: La
         assert "does not grant `subscribe`" in tab.ask("Derive", name="elsewhere", **wanted)["message"]
         assert tab.ask("Derive", name="trades.mine", **wanted)["type"] == "Description"
         assert tab.ask("Drop", channel="trades.mine")["type"] == "Done"
+
+
+def test_what_was_derived_can_be_dropped_when_its_manager_is_gone(lab: Lab) -> None:
+    with Hub(names=lab.eyes.names[0], name="brief") as brief, lab.tab(lab.token("subscribe", "derive")) as tab:
+        brief.create("trades.brief", Trade)
+        wanted = {"name": "trades.brief.few", "code": CODE.replace("param.low", "70.0"), "output": "", "params": {}}
+        made = tab.ask("Derive", channel="trades.brief", **wanted)
+        assert made["type"] == "Description"
+        brief.close()
+        with lab.tab(lab.token("subscribe", "derive", channels=("secrets*",))) as other:
+            assert other.ask("Drop", channel="trades.brief.few")["message"] == "channel 'trades.brief.few' not found"
+        with lab.tab(lab.token("subscribe")) as watcher:
+            assert "does not grant `derive`" in watcher.ask("Drop", channel="trades.brief.few")["message"]
+        assert tab.ask("Drop", channel="trades.brief.few")["type"] == "Done"
+        assert tab.ask("Drop", channel=made["id"])["type"] == "Failed"
+
+
+class Fading(Desk):
+    """A desk at which channels are gone as soon as they were found."""
+
+    def describe(self, channel: str, number: int) -> Description:
+        """Find no channel that is called like this one."""
+        self.find(channel + "x")
+        return super().describe(channel, number)
+
+
+def test_a_channel_that_is_gone_just_then_does_not_have_others_told_that_are_hidden(lab: Lab) -> None:
+    grant = Grant("alice", frozenset({"subscribe"}), ("secrets",))
+    desk = Fading(lab.eyes)
+    with pytest.raises(ChannelNotFoundError, match="did you mean"):
+        desk.describe("secrets", 1)
+    with pytest.raises(ChannelNotFoundError, match=r"^channel 'secrets' not found$"):
+        GrantedDesk(desk, grant).describe("secrets", 1)
 
 
 @pytest.mark.parametrize(

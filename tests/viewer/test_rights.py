@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from echoic import Hub
 from echoic.channels import AUDIT_CHANNEL
+from echoic.testing.samples import Trade
 from echoic.trust import ALL_RIGHTS
 from tests.system.processes import wait_until
 from tests.viewer.test_feed import Tab, chart
@@ -69,6 +71,15 @@ def test_a_name_has_what_both_the_token_and_the_file_allow(lab: RuledLab) -> Non
         wanted = {"channel": "trades", "code": CODE, "output": "", "params": {"low": 1.0}}
         assert "may not derive" in tab.ask("Check", **wanted)["message"]
         assert "may not steer" in tab.ask("Steer", channel="trades.cheap", values={"low": 3.0})["message"]
+
+
+def test_what_is_derived_through_a_channel_without_a_name_is_listed(lab: RuledLab) -> None:
+    with Hub(names=lab.eyes.names[0]) as hub, lab.tab(lab.token_of("bob")) as tab:
+        unnamed = hub.open("trades", Trade).derive("{ return input.price < 73.0; }")
+        unnamed.derive("{ return input.price < 72.0; }", name="trades.twice")
+        tab.ask("Look", page="channels")
+        tab.push("Overview", lambda each: "trades.twice" in {one["name"] for one in each["load"]["channels"]})
+        assert tab.ask("Describe", channel="trades.twice")["type"] == "Description"
 
 
 def test_what_is_derived_has_the_rights_of_its_parent_and_is_called_after_it(lab: RuledLab) -> None:

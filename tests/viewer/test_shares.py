@@ -1,17 +1,22 @@
 """Shares: a quarter of the page for each name, and all of it for whoever has started the viewer."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
+from echoic import Hub
+from echoic.testing.samples import Trade
 from echoic.trust import ALL_RIGHTS
-from echoic.viewer import editing, server
+from echoic.viewer import Viewer, editing, server
 from echoic.viewer.crew import Crew
 from echoic.viewer.shares import Shares
 from tests.system.processes import wait_until
+from tests.viewer.test_feed import Tab, sinks_of
 from tests.viewer.test_grants import HOUR, SECONDS, Lab
 
 TABS = server.BROWSERS_MAX // 4
@@ -49,10 +54,17 @@ def test_what_must_be_done_is_done_and_counts() -> None:
     shares = Shares(8, "tabs are open")
     for _ in range(3):
         shares.charge("mallory")
-    shares.give_back("mallory")
+    shares.discharge("mallory")
     assert "`mallory`" in shares.take("mallory")
-    shares.give_back("mallory")
+    shares.discharge("mallory")
     assert shares.take("mallory") == ""
+
+
+def test_what_must_be_done_for_one_name_takes_nothing_from_others() -> None:
+    shares = Shares(8, "tabs are open")
+    for _ in range(64):
+        shares.charge("mallory")
+    assert shares.take("alice") == ""
 
 
 def test_work_of_one_name_that_waits_leaves_threads_to_others() -> None:
@@ -85,6 +97,41 @@ def test_one_name_cannot_take_all_tabs_however_many_tokens_it_has(lab: Lab) -> N
     wait_until(lambda: lab.viewer.statistics().browsers == 0, "all have gone")
     with lab.tab(token_of(lab, "mallory")) as again:
         assert again.ask("Look", page="")["type"] == "Done"
+
+
+@pytest.mark.system
+def test_a_tab_that_cannot_be_told_of_keeps_no_place() -> None:
+    def fail(_: int) -> None:
+        raise ValueError("whoever is told has a mistake")
+
+    with Hub() as hub, Viewer(hub, "127.0.0.1:0", on_browser=fail) as viewer:
+        headers = {"Authorization": f"Bearer {viewer.token}"}
+        for _ in range(server.BROWSERS_MAX):
+            with pytest.raises(InvalidStatus):
+                connect(f"ws://{viewer.address}/feed", additional_headers=headers)
+        assert (viewer.statistics().browsers, viewer._tabs.take("")) == (0, "")  # noqa: SLF001 - no tab can be opened
+
+
+@pytest.mark.system
+def test_a_watch_that_was_closed_is_gone_also_if_the_viewer_ends_before_there_was_a_thread() -> None:
+    over = threading.Event()
+    try:
+        with Hub() as hub, Viewer(hub, "127.0.0.1:0") as viewer:
+            hub.create("trades", Trade)
+            headers = {"Authorization": f"Bearer {viewer.token}"}
+            with connect(f"ws://{viewer.address}/feed", additional_headers=headers, close_timeout=1) as opened:
+                tab = Tab(opened)
+                tab.ask("Open", watch=1, channel="trades", view={"type": "Events"})
+                assert sinks_of(hub) == 1
+                while viewer._crew.begin("", over.wait) is not None:  # noqa: SLF001 - all its threads wait
+                    pass
+                opened.send(json.dumps({"type": "Close", "number": 99, "watch": 1}))
+                wait_until(lambda: viewer.statistics().watches == 0, "the tab has closed it")
+                viewer.close()
+            over.set()
+            wait_until(lambda: sinks_of(hub) == 0, "nobody listens")
+    finally:
+        over.set()
 
 
 @pytest.mark.system

@@ -23,9 +23,8 @@ from echoic.errors import EchoicError, UnreachableError
 from echoic.interop.client_frames import ClientFrames
 from echoic.interop.exposure import Exposure
 from echoic.interop.upgrade import HEAD_BYTES_MAX, HEAD_END, refusal_of
-from echoic.links import format_address, is_loopback, serving_context
-from echoic.links.gate import Caller, Gate
-from echoic.links.strangers import origin_of
+from echoic.links import format_address, is_loopback, origin_of, serving_context
+from echoic.links.gate import Caller, Gate  # not of the package, which does without asyncio
 
 __all__ = ["Doorway"]
 

@@ -2,14 +2,14 @@
 
 from echoic.links.address import format_address, is_loopback, parse_address, plain_host, unix_path
 from echoic.links.connection import QUIET_SECONDS, Connection
-from echoic.links.credentials import Credentials
+from echoic.links.credentials import Credentials, credentials_of
 from echoic.links.dialling import dial
 from echoic.links.exposure import check_exposure
 from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
 from echoic.links.own_name import own_name
 from echoic.links.ring import SHARED_BYTES_MIN
-from echoic.links.strangers import STRANGERS_MAX, Strangers
+from echoic.links.strangers import STRANGERS_MAX, Strangers, origin_of
 
 __all__ = [
     "QUIET_SECONDS",
@@ -22,9 +22,11 @@ __all__ = [
     "Strangers",
     "Visitor",
     "check_exposure",
+    "credentials_of",
     "dial",
     "format_address",
     "is_loopback",
+    "origin_of",
     "own_name",
     "parse_address",
     "plain_host",

@@ -10,6 +10,7 @@ the moment in which he is accepted, before a byte of TLS, until he is let in or 
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -24,6 +25,8 @@ from echoic.links.strangers import Strangers
 __all__ = ["Caller", "Gate"]
 
 FULL_SECONDS: Final = 0.1
+PARTING_SECONDS: Final = 1.0
+"""How long TLS waits for a peer to take leave too; asyncio would wait for 30 s."""
 PARTING_TURNS: Final = 4
 """In how many turns of its loop asyncio has closed a connection that was given up, with TLS and without."""
 log: Final = logging.getLogger("echoic.links")
@@ -37,6 +40,8 @@ class Caller:
     def __init__(self, socket_: socket.socket, peer: str) -> None:
         self.peer: Final = peer
         self.socket: Final = socket_
+        self.given = False
+        """Whether the socket was given to asyncio, which closes it then, and nobody else."""
         self.transport: asyncio.Transport | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -48,11 +53,19 @@ class Caller:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the connection at once, whatever waits to be read."""
-        if self.transport is not None:
-            self.transport.abort()
-        else:
+        """Close the connection at once, whatever waits to be read.
+
+        A transport of TLS that was closed twice, as uvicorn does, knows its connection no more: `abort` fails, or does
+        nothing. So the socket is shut down, which asyncio notices at any stage. It is not closed where asyncio has it:
+        the loop would go on with the descriptor, which is that of another caller by then.
+        """
+        if not self.given:
             self.socket.close()
+            return
+        with contextlib.suppress(OSError):  # it has ended already
+            self.socket.shutdown(socket.SHUT_RDWR)
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.abort()
 
 
 Serve: TypeAlias = Callable[[Caller], Coroutine[Any, Any, None]]
@@ -99,8 +112,13 @@ class Gate:
         """
         tune_tcp(caller.socket)
         caller.socket.setblocking(False)
+        caller.given = True
         transport, made = await self._loop.connect_accepted_socket(
-            protocol, caller.socket, ssl=context, ssl_handshake_timeout=seconds if context is not None else None
+            protocol,
+            caller.socket,
+            ssl=context,
+            ssl_handshake_timeout=seconds if context is not None else None,
+            ssl_shutdown_timeout=PARTING_SECONDS if context is not None else None,
         )
         caller.transport = transport
         return transport, made
@@ -138,11 +156,11 @@ class Gate:
             return
         caller = Caller(accepted, format_address(address[0], address[1]))
         leaving = self._strangers.admit(caller)
-        if leaving is not None:
-            leaving.close()
         self._served.add(caller)
         caller.task = self._loop.create_task(self._serve(caller))
         caller.task.add_done_callback(partial(self._done, caller))  # also if it is cancelled before it begins
+        if leaving is not None:
+            leaving.close()
 
     def _done(self, caller: Caller, task: asyncio.Task[None]) -> None:
         """Forget what was done for a caller, and hang up if that came to nothing."""

@@ -55,8 +55,8 @@ class Sample(msgspec.Struct, frozen=True):
     counts: dict[tuple[str, str], ChannelCounts]
     derivations: DerivationSample
     pipelines: list[PipelineLoad]
-    parents: dict[str, str] = {}
-    """What a channel is derived from, by id; "" for those that are not."""
+    ancestors: dict[str, list[str]] = {}
+    """What a channel is derived from, by id, also what nobody has named; what it is derived from itself comes last."""
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -73,6 +73,8 @@ class Load(msgspec.Struct, frozen=True):
     saved_bytes: int
     """What was not sent because derivations run at the source: all that run, since they began."""
     saved_per_second: float
+    ancestors: dict[str, list[str]] = {}
+    """As `Sample.ancestors`."""
 
 
 def take_sample(hub: Hub, pipelines: Pipelines, before: Sample | None = None) -> Sample:
@@ -95,8 +97,8 @@ def take_sample(hub: Hub, pipelines: Pipelines, before: Sample | None = None) ->
     for each in described.values():
         # What this hub listens to for a sample is no part of it.
         addresses.update(each.sources, {sink.address for sink in each.sinks} - {hub.address})
-    parents = dict(before.parents) if before is not None else {}  # for managers that are too late to say it again
-    parents |= {id: each.lineage[-1].recipe.parent if each.lineage else "" for id, each in described.items()}
+    ancestors = dict(before.ancestors) if before is not None else {}  # for managers that are too late to say it again
+    ancestors |= {id: [step.recipe.parent for step in each.lineage] for id, each in described.items()}
     reports = ask_all(sorted(addresses), hub.report)
     counts = {(address, each.id): each for address, report in reports.items() for each in report.channels}
     return Sample(
@@ -107,7 +109,7 @@ def take_sample(hub: Hub, pipelines: Pipelines, before: Sample | None = None) ->
         counts=counts,
         derivations=derivation_sample(reports),
         pipelines=pipelines.loads(),
-        parents={entry.id: parents.get(entry.id, "") for entry in known},
+        ancestors={entry.id: ancestors.get(entry.id, []) for entry in known},
     )
 
 
@@ -127,6 +129,7 @@ def load_between(before: Sample, after: Sample) -> Load:
         lost=after.lost,
         saved_bytes=sum(each.bytes_saved for each in derivations),
         saved_per_second=sum(each.saved_per_second for each in derivations),
+        ancestors=after.ancestors,
     )
 
 
@@ -149,7 +152,7 @@ def _channel_load(
         missed=_sum(current, "missed"),
         dropped=_sum(current, "dropped"),
         lag_seconds=_lag_seconds(waiting_bytes, bytes_per_second),
-        parent=after.parents.get(entry.id, ""),
+        parent=next(reversed(after.ancestors.get(entry.id, [])), ""),
     )
 
 

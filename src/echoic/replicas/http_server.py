@@ -39,9 +39,16 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from echoic.errors import InsecureError, UnreachableError
-from echoic.links import Identity, check_exposure, format_address, is_loopback
-from echoic.links.credentials import Credentials, credentials_of
-from echoic.links.strangers import Strangers, origin_of
+from echoic.links import (
+    Credentials,
+    Identity,
+    Strangers,
+    check_exposure,
+    credentials_of,
+    format_address,
+    is_loopback,
+    origin_of,
+)
 from echoic.trust import Revocations
 
 __all__ = ["Answer", "HttpServer", "HttpStatistics", "Request"]

@@ -51,13 +51,16 @@ def home() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "echoic"
 
 
-def read_private(path: Path, *, forbidden: int = OTHERS_READ, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
+def read_private(
+    path: Path, *, forbidden: int = OTHERS_READ, bytes_max: int = FILE_BYTES_MAX, own: bool = False
+) -> bytes | None:
     """Return the bytes of a file that others must not read, or write; None if there is none.
 
     Args:
         path: The file.
         forbidden: The bits that its mode must not have.
         bytes_max: How large it may be.
+        own: Whether it must belong to this user; root can read those of others, who know what is in them.
 
     Raises:
         LocalError: It cannot be read, or is too large.
@@ -65,14 +68,17 @@ def read_private(path: Path, *, forbidden: int = OTHERS_READ, bytes_max: int = F
     """
     try:
         with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            found = os.fstat(file.fileno())
+            mode = stat.S_IMODE(found.st_mode)
             data = file.read(bytes_max + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise LocalError(f"cannot read {path}: {error.strerror}") from error
+    if own and found.st_uid != os.getuid():
+        raise InsecureError(f"{path} belongs to another user, who may read and write it")
     if mode & forbidden:
-        danger = "read" if forbidden & 0o044 else "write"
+        danger = "write" if mode & forbidden & 0o066 in (0o020, 0o002, 0o022) else "read"
         raise InsecureError(
             f"others may {danger} {path}, its mode is {mode:04o}; chmod {mode & ~forbidden:04o} mends it"
         )

@@ -6,6 +6,7 @@ all of them wait, and every tab with them. Whoever has no thread left waits in t
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from echoic.viewer.shares import Shares
@@ -32,26 +33,26 @@ class Crew:
         Raises:
             RuntimeError: The viewer has ended.
         """
-        return None if self._shares.take(who) else self._submit(who, work)
+        return None if self._shares.take(who) else self._submit(work, partial(self._shares.give_back, who))
 
-    def insist(self, who: str, work: Callable[[], object]) -> None:
+    def insist(self, who: str, work: Callable[[], Result]) -> "Future[Result]":
         """Have a thread do what must be done, as soon as one is free; the name has the fewer meanwhile.
 
         Raises:
             RuntimeError: The viewer has ended.
         """
         self._shares.charge(who)
-        self._submit(who, work)
+        return self._submit(work, partial(self._shares.discharge, who))
 
     def close(self) -> None:
         """Begin nothing more, and wait for nobody."""
         self._pool.shutdown(wait=False, cancel_futures=False)
 
-    def _submit(self, who: str, work: Callable[[], Result]) -> "Future[Result]":
+    def _submit(self, work: Callable[[], Result], end: Callable[[], None]) -> "Future[Result]":
         try:
             future = self._pool.submit(work)
         except RuntimeError:
-            self._shares.give_back(who)
+            end()
             raise
-        future.add_done_callback(lambda _: self._shares.give_back(who))
+        future.add_done_callback(lambda _: end())
         return future

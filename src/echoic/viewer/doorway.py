@@ -5,10 +5,14 @@ connection, and for the rest of one that comes byte by byte: a thousand connecti
 it has. Here a connection is a stranger from when it is accepted (`links.gate`), and a *visit* until it ends:
 
     accepted ---> handshake, 5 s ---> first request, 5 looks ---> guard ---> let in
-    64 strangers, shared out by address                                      256 in all, 64 from one address
+    64 strangers, shared out by address                                      256 in all, 64 from one address,
+                                                                             64 for one name
+                                                                             next request, 5 looks
 
-The time of a stranger is counted in looks, one each second: a viewer that stands still, since its machine does or is
-too busy, has not listened meanwhile, and would hang up on people who have said everything in time.
+Whoever was let in has as long for the whole of the next request: uvicorn waits 5 s for its first byte, and for the
+others without end. Times are counted in looks, one each second: a viewer that stands still, since
+its machine does or is too busy, has not listened meanwhile, and would hang up on people who have said everything in
+time.
 """
 
 import asyncio
@@ -17,17 +21,17 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from echoic.links import is_loopback, parse_address
-from echoic.links.gate import Caller, Gate
-from echoic.links.strangers import origin_of
+from echoic.links import is_loopback, origin_of, parse_address
+from echoic.links.gate import Caller, Gate  # not of the package, which does without asyncio
+from echoic.viewer.shares import Shares
 
 __all__ = ["CONNECTIONS_MAX", "FROM_ONE_ADDRESS_MAX", "HEAD_BYTES_MAX", "Doorway", "Feed", "serve_by_gate", "visit_of"]
 
 LOOK_SECONDS: Final = 1.0
-STRANGER_LOOKS: Final = 5
+REQUEST_LOOKS: Final = 5
 HANDSHAKE_SECONDS: Final = 5.0
 CONNECTIONS_MAX: Final = 256
 FROM_ONE_ADDRESS_MAX: Final = 64
@@ -45,20 +49,25 @@ class Visit:
         self.here: Final = is_loopback(parse_address(caller.peer)[0])
         """Whether it comes from this machine."""
         self.let_in = False
+        self.who = ""
+        """In whose name it was let in."""
 
-    def enter(self) -> str:
-        """Come in, since a request of it may; return why there is no room, "" if there is."""
+    def enter(self, who: str) -> str:
+        """Come in, since a request of somebody may; return why there is no room, "" if there is."""
         if self.let_in:
             return ""
-        refusal = self._entrance.refusal(self)
-        if not refusal:
-            self.let_in = True
-            self._entrance.take(self, self._caller)
+        self.who = who
+        refusal = self._entrance.take(self, self._caller)
+        self.let_in = not refusal
         return refusal
 
     def leave(self) -> None:
         """End."""
         self._entrance.part(self, self._caller)
+
+    def hang_up(self) -> None:
+        """Close the connection at once."""
+        self._caller.hang_up()
 
 
 class Doorway(H11Protocol):
@@ -69,7 +78,7 @@ class Doorway(H11Protocol):
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as uvicorn has it
         """Begin, and hang up if nothing comes of it."""
         super().connection_made(transport)
-        self._be_patient(STRANGER_LOOKS)
+        self._be_patient(REQUEST_LOOKS, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -78,15 +87,22 @@ class Doorway(H11Protocol):
         self.app_state[VISIT].leave()
         super().connection_lost(exc)
 
-    def _be_patient(self, looks: int) -> None:
-        """Look so many times more whether somebody was let in, then hang up; one who was let in may stay."""
+    def _be_patient(self, looks: int, seen: RequestResponseCycle | None) -> None:
+        """Look so many times more whether somebody was let in, then hang up.
+
+        One who was let in has as many looks from when the last request was answered, and all the time as a WebSocket.
+        """
         self._look = None
+        cycle = self.cycle
         if self.app_state[VISIT].let_in:
-            return
+            if self not in self.connections:  # it is a WebSocket by now, which is another protocol
+                return
+            if cycle is not seen or not cycle.response_complete:
+                looks = REQUEST_LOOKS
         if looks:
-            self._look = self.loop.call_later(LOOK_SECONDS, self._be_patient, looks - 1)
+            self._look = self.loop.call_later(LOOK_SECONDS, self._be_patient, looks - 1, cycle)
         else:
-            self.transport.abort()
+            self.app_state[VISIT].hang_up()
 
 
 class Feed(WebSocketsSansIOProtocol):
@@ -104,24 +120,24 @@ class Entrance:
     def __init__(self, made: Callable[[], Any], listening: socket.socket, context: ssl.SSLContext | None) -> None:
         self._made, self._context = made, context
         self._visits: set[Visit] = set()
+        self._shares = Shares(CONNECTIONS_MAX, "connections to the page are open")
         self._gate = Gate(listening, asyncio.get_running_loop(), self._greet)
 
-    def refusal(self, visit: Visit) -> str:
-        """Return why there is no room for a visit, "" if there is."""
-        if len(self._visits) >= CONNECTIONS_MAX:
-            return f"the page has {CONNECTIONS_MAX} connections, which is the limit"
+    def take(self, visit: Visit, caller: Caller) -> str:
+        """Count a visit as one that was let in; return why there is no room, "" if there is."""
         if not visit.here and sum(other.origin == visit.origin for other in self._visits) >= FROM_ONE_ADDRESS_MAX:
             return f"the page has {FROM_ONE_ADDRESS_MAX} connections from this address, which is the limit"
-        return ""
-
-    def take(self, visit: Visit, caller: Caller) -> None:
-        """Count a visit as one that was let in."""
-        self._visits.add(visit)
-        self._gate.let_in(caller)
+        crowd = self._shares.take(visit.who)
+        if not crowd:
+            self._visits.add(visit)
+            self._gate.let_in(caller)
+        return crowd
 
     def part(self, visit: Visit, caller: Caller) -> None:
         """Count a visit no more."""
-        self._visits.discard(visit)
+        if visit in self._visits:
+            self._visits.discard(visit)
+            self._shares.give_back(visit.who)
         self._gate.let_in(caller)
 
     def close(self) -> None:

@@ -132,9 +132,8 @@ class Desk:
         try:
             derived = parent.derive(request.code, made.output, params=made.params, name=request.name)
             with self._lock:
-                kept = (
-                    derived.id not in self._kept
-                )  # else it is an equal one, which counts for who has derived it first
+                # Else it is an equal one, which counts for who has derived it first.
+                kept = derived.id not in self._kept
                 self._kept[derived.id] = derived
                 self._owners.setdefault(derived.id, who)
         except ECodeError as error:
@@ -143,6 +142,11 @@ class Desk:
             if not kept:
                 self._shares.give_back(who)
         return self.describe(derived.id, request.number)
+
+    def kept(self, channel: str) -> Channel | None:
+        """Return a channel that was derived here, by name or id, without asking anybody; None if it was not."""
+        with self._lock:
+            return next((kept for id, kept in self._kept.items() if channel in (id, kept.name)), None)
 
     def drop(self, channel: str) -> str:
         """Forget a channel that was derived here; return its id.

@@ -9,6 +9,8 @@ there is a hub which manages channels, as it does of all that the page lists. El
 viewer knock at any door of its network.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -52,7 +54,7 @@ class GrantedDesk:
             return self._desk.find(channel)
         found = self._seen(channel, request)
         if found is None:
-            raise ChannelNotFoundError(f"channel '{shown(channel)}' not found")
+            raise _not_found(channel)
         if right != "subscribe":
             self._require(right, found.name, found.ancestors, request)
         return found
@@ -81,7 +83,9 @@ class GrantedDesk:
         Raises:
             EchoicError: It is not there.
         """
-        return self._described(self._desk.describe(self.find(channel, request="Describe").id, number))
+        found = self.find(channel, request="Describe")
+        with self._unnamed(channel):
+            return self._described(self._desk.describe(found.id, number), found)
 
     def check(self, request: Check) -> Checked:
         """Return what is wrong with code.
@@ -90,7 +94,8 @@ class GrantedDesk:
             EchoicError: The channel is not there, or it may not be derived from.
         """
         found = self.find(request.channel, "derive", "Check")
-        return self._desk.check(msgspec.structs.replace(request, channel=found.id))
+        with self._unnamed(request.channel):
+            return self._desk.check(msgspec.structs.replace(request, channel=found.id))
 
     def derive(self, request: Derive) -> Description | list[Mistake]:
         """Derive a channel, or return what is wrong with its code.
@@ -101,17 +106,27 @@ class GrantedDesk:
         parent = self.find(request.channel, "derive", "Derive")
         if not self._grant.whole:
             self._check_name(request.name, [parent.name, *parent.ancestors])
-        made = self._desk.derive(msgspec.structs.replace(request, channel=parent.id), self._grant.who)
-        return self._described(made) if isinstance(made, Description) else made
+        with self._unnamed(request.channel):
+            made = self._desk.derive(msgspec.structs.replace(request, channel=parent.id), self._grant.who)
+            return self._described(made, self._desk.kept(made.id)) if isinstance(made, Description) else made
 
     def drop(self, channel: str) -> str:
         """Forget a channel that was derived here; return its id.
 
+        It is judged by what is kept of it, since whoever manages it may be gone.
+
         Raises:
             EchoicError: It was not, or it is not for this one to drop.
         """
-        self.find(channel, "derive", "Drop")
-        return self._desk.drop(channel)
+        kept = self._desk.kept(channel)
+        if kept is None:
+            self.find(channel, "derive", "Drop")
+            return self._desk.drop(channel)
+        if not self._grant.whole:
+            if not self.may_see(kept):
+                raise _not_found(channel)
+            self._require("derive", kept.name, kept.ancestors, "Drop")
+        return self._desk.drop(kept.id)
 
     def steer(self, request: Steer) -> Description:
         """Change parameters of a derived channel; returns when every source knows.
@@ -120,7 +135,18 @@ class GrantedDesk:
             EchoicError: It is not there, may not be steered, has no such parameters, or a value does not fit.
         """
         found = self.find(request.channel, "steer", "Steer")
-        return self._described(self._desk.steer(msgspec.structs.replace(request, channel=found.id)))
+        with self._unnamed(request.channel):
+            return self._described(self._desk.steer(msgspec.structs.replace(request, channel=found.id)), found)
+
+    @contextlib.contextmanager
+    def _unnamed(self, channel: str) -> Iterator[None]:
+        """Have a channel that is gone by now be as one that never was, without the names that are like its own."""
+        try:
+            yield
+        except ChannelNotFoundError as error:
+            if self._grant.whole:
+                raise
+            raise _not_found(channel) from error
 
     def _require(self, right: Right, name: str, ancestors: list[str], request: str) -> None:
         self._grant.require(right, name, ancestors, request=request, peer=self._peer)
@@ -137,14 +163,19 @@ class GrantedDesk:
         if self._grant.ruled and name and not any(name.startswith(f"{each}.") for each in ancestors):
             self._require("admin", name, [], "Derive")
 
-    def _described(self, description: Description) -> Description:
+    def _described(self, description: Description, channel: Channel | None) -> Description:
         """Return a description with what may be done, and without what is not to be seen."""
         grant = self._grant
         if grant.whole:
             return description
-        ancestors = self._desk.find(description.id).ancestors
+        ancestors = (channel or self._desk.find(description.id)).ancestors
         may = tuple(right for right in SHOWN_RIGHTS if grant.allows(right, description.name, ancestors))
         parent = description.parent
         if parent and not grant.allows("subscribe", parent, [each for each in ancestors if each != parent]):
             return msgspec.structs.replace(description, may=may, parent="", code="", spelling="")
         return msgspec.structs.replace(description, may=may)
+
+
+def _not_found(channel: str) -> ChannelNotFoundError:
+    """Return what is said of a channel that is not there, and of one that is not to be seen."""
+    return ChannelNotFoundError(f"channel '{shown(channel)}' not found")

@@ -253,7 +253,7 @@ class Guarded:
         if admission is not None:
             scope[ADMISSION] = admission
             visit = visit_of(scope)
-            crowd = visit.enter() if visit is not None else ""
+            crowd = visit.enter(admission.grant.who) if visit is not None else ""
         if scope["type"] == "websocket":
             if admission is None:
                 await _hang_up(verdict, send)

@@ -16,7 +16,6 @@ import os
 import secrets
 import socket
 import ssl
-import stat
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -30,13 +29,12 @@ from starlette.routing import Mount, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
-from echoic.errors import LocalError, UnreachableError
+from echoic.errors import InsecureError, LocalError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import STRANGERS_MAX, Identity, check_exposure, format_address, parse_address, serving_context
-from echoic.trust import Issuers
-from echoic.trust.private_files import OTHERS_READ, OTHERS_WRITE
+from echoic.trust import Issuers, read_private
 from echoic.viewer.crew import Crew
-from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate
+from echoic.viewer.doorway import CONNECTIONS_MAX, HEAD_BYTES_MAX, Doorway, Feed, serve_by_gate, visit_of
 from echoic.viewer.editing import Desk
 from echoic.viewer.guard import ADMISSION, TRY_AGAIN_LATER, Guard, Guarded
 from echoic.viewer.observing import Observer
@@ -54,7 +52,7 @@ REQUEST_BYTES_MAX: Final = 64 * 1024
 TOKEN_BYTES: Final = 24
 TOKEN_CHARACTERS_MIN: Final = 22  # 128 bits as base64
 TOKEN_CHARACTERS_MAX: Final = 200
-FILE_CHARACTERS_MAX: Final = 1000
+FILE_BYTES_MAX: Final = 1000
 PING_SECONDS: Final = 20.0
 BACKLOG: Final = 128
 START_SECONDS: Final = 10.0
@@ -223,15 +221,19 @@ class Viewer:
             await websocket.accept()
             await websocket.close(TRY_AGAIN_LATER, crowd)
             return
-        session = Session(websocket, self._desk, self._shelf, self._observer, self._crew, admission)
+        try:
+            await self._serve_tab(Session(websocket, self._desk, self._shelf, self._observer, self._crew, admission))
+        finally:
+            self._tabs.give_back(admission.grant.who)
+
+    async def _serve_tab(self, session: Session) -> None:
         self._sessions.add(session)
         self._opened += 1
-        self._tell()
         try:
+            self._tell()
             await session.run()
         finally:
             self._sessions.discard(session)
-            self._tabs.give_back(admission.grant.who)
             self._tell()
 
     def _tell(self) -> None:
@@ -265,9 +267,9 @@ class _Server(uvicorn.Server):
         connections = list(self.server_state.connections)
         await super().shutdown(sockets)
         for connection in connections:
-            transport = getattr(connection, "transport", None)
-            if transport is not None:
-                transport.abort()  # what a tab has not read by now would keep its socket open for ever
+            visit = visit_of({"state": connection.app_state})
+            if visit is not None:
+                visit.hang_up()  # what a tab has not read by now would keep its socket open for ever
         await asyncio.sleep(0)
 
 
@@ -275,7 +277,8 @@ def kept_token(path: str | Path) -> str:
     """Return the token that a file holds; draw one, and write it there for its owner alone, if there is no file.
 
     Raises:
-        LocalError: The file cannot be read or written, or others can read it or write it: they would know the token.
+        InsecureError: Others can read the file or write it, or it is somebody else's: they would know the token.
+        LocalError: It cannot be read or written.
     """
     file = Path(path)
     try:
@@ -283,16 +286,9 @@ def kept_token(path: str | Path) -> str:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="ascii") as made:
                 made.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-        with file.open(encoding="ascii") as kept:
-            found = os.fstat(kept.fileno())
-            if found.st_uid not in (os.getuid(), 0) or found.st_mode & OTHERS_WRITE:
-                raise LocalError(f"others than this user can change the token in {file}: make it the user's own")
-            if found.st_mode & OTHERS_READ:
-                raise LocalError(
-                    f"others may read the token in {file}, its mode is {stat.S_IMODE(found.st_mode):04o}; remove it, "
-                    "and another token is drawn, or `chmod 0600` it if nobody has read it"
-                )
-            return kept.read(FILE_CHARACTERS_MAX).strip()
+        return (read_private(file, bytes_max=FILE_BYTES_MAX, own=True) or b"").decode("ascii").strip()
+    except InsecureError as error:
+        raise InsecureError(f"{error}; unless nobody has read it, remove it, and another token is drawn") from error
     except (OSError, ValueError) as error:
         raise LocalError(f"cannot read or write the token in {file}: {error}") from error
 

@@ -303,10 +303,10 @@ class Session:
                 await self._elsewhere(lambda: found.tune(values))
                 return Done(number)
             case Close(number, watch):
-                closed = self._watch(watch)
+                closing = self._crew.insist(self.grant.who, self._watch(watch).close)
                 del self._watches[watch]
                 self._outbox.forget(watch)
-                await self._elsewhere(closed.close)
+                await asyncio.shield(asyncio.wrap_future(closing))  # it is done also if the tab goes meanwhile
                 return Done(number)
             case Steer():
                 return await self._elsewhere(lambda: self._desk.steer(request))

@@ -4,6 +4,9 @@ A page has so many tabs, threads that wait for managers, and derivations that it
 take all of it, and others would find the page full; so each name has a quarter, however many tokens it has. Whoever has
 started the viewer is not counted: it is his.
 
+What must be done is done, also beyond a share: it is *charged* to the name, which may take the less meanwhile, and
+nobody else has less for it.
+
 What a name has taken counts until it is given back, also if the tab is gone that it was for: else whoever hangs up and
 comes again would have another share each time.
 """
@@ -31,6 +34,7 @@ class Shares:
         self.each: Final = max(1, total // SHARE)
         """How much one name may have."""
         self._taken: Counter[str] = Counter()
+        self._charged: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def take(self, who: str) -> str:
@@ -38,18 +42,24 @@ class Shares:
         with self._lock:
             if self._taken.total() >= self._total:
                 return f"{self._total} {self._things}, which is the limit"
-            if who and self._taken[who] >= self.each:
+            if who and self._taken[who] + self._charged[who] >= self.each:
                 return f"{self.each} {self._things} for `{who}`, which is the limit of one name"
             self._taken[who] += 1
             return ""
 
     def charge(self, who: str) -> None:
-        """Take one more for a name, whatever it has: for what must be done."""
+        """Charge one to a name, whatever it has: for what must be done."""
         with self._lock:
-            self._taken[who] += 1
+            self._charged[who] += 1
+
+    def discharge(self, who: str) -> None:
+        """Give back one that was charged to a name."""
+        with self._lock:
+            self._charged[who] -= 1
+            self._charged += Counter()  # forget who has none
 
     def give_back(self, who: str) -> None:
         """Give back one that a name has taken."""
         with self._lock:
             self._taken[who] -= 1
-            self._taken += Counter()  # forget who has none
+            self._taken += Counter()

@@ -1,7 +1,5 @@
 """What of an overview somebody may see. This module is pure."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from echoic.monitor import Load
@@ -17,8 +15,8 @@ def visible_load(load: Load, grant: Grant) -> Load:
     """Return what goes through the channels that somebody may see."""
     if grant.whole:
         return load
-    parents = {each.name: each.parent for each in load.channels}
-    channels = [each for each in load.channels if grant.allows("subscribe", each.name, _ancestors(each.name, parents))]
+    ancestors = load.ancestors
+    channels = [each for each in load.channels if grant.allows("subscribe", each.name, ancestors.get(each.id, []))]
     seen = {place for each in channels for place in (each.id, each.name)}
     hidden = {each.id for each in load.channels} - seen
     channels = [each if each.parent in seen else msgspec.structs.replace(each, parent="") for each in channels]
@@ -29,6 +27,8 @@ def visible_load(load: Load, grant: Grant) -> Load:
         derivations=derivations,
         pipelines=[each for each in load.pipelines if grant.allows("subscribe", f"pipeline.{each.pipeline}")],
         names="",
+        lost="the name server is not to be reached" if load.lost else "",
+        ancestors={},
         saved_bytes=sum(each.bytes_saved for each in derivations),
         saved_per_second=sum(each.saved_per_second for each in derivations),
     )
@@ -51,13 +51,3 @@ def visible_overview(overview: object, grant: Grant) -> object:
             return msgspec.structs.replace(overview, pipelines=[o for o in outputs if may(f"pipeline.{o.pipeline}")])
         case _:
             return {}
-
-
-def _ancestors(channel: str, parents: Mapping[str, str]) -> list[str]:
-    """Return what a channel is derived from, by the parents of all; however these may lie, in so many steps."""
-    found: list[str] = []
-    parent = parents.get(channel, "")
-    while parent and parent not in found:
-        found.append(parent)
-        parent = parents.get(parent, "")
-    return found

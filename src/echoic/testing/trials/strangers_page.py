@@ -1,4 +1,7 @@
-"""The page by TLS under attack: what strangers do to a hub, and more connections that say nothing than it has room for.
+"""The page by TLS under attack: what strangers do to a hub, and more connections that stay than it has room for.
+
+Some say nothing. The others ask for a tab without the token, are refused, and do not take leave: a server that waits
+until they do has no room, or has lost sight of them.
 
 A browser that has the token asks for the page meanwhile and must be answered. The page has room for 64 strangers from
 when they are accepted, before TLS has cost anything (`links.gate`); whoever counted later would have all of them.
@@ -32,7 +35,13 @@ ROLE: Final = "page"
 TOKEN: Final = "0123456789abcdef0123456789abcdef"
 RATE: Final = 60.0
 SILENT: Final = 300
+REFUSED: Final = 128
 CONNECT_SECONDS: Final = 5.0
+UPGRADE: Final = (
+    b"GET /feed HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+ANSWER_BYTES: Final = 4096
 REQUEST_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.3
 GROWTH_BYTES_MAX: Final = 64 * MEGABYTE
@@ -65,6 +74,8 @@ def besiege_page(charter: Charter, rounds: int, seed: int, target: str = PAGE) -
         strangers.ask("begin")
         for _ in range(SILENT):
             stack.enter_context(socket.create_connection(parse_address(address), CONNECT_SECONDS))
+        for _ in range(REFUSED):
+            be_refused(address, trusting, stack)
         seconds, signs = list[float](), list[VitalSigns]()
         for _ in range(rounds):
             seconds.append(ask(address, trusting))
@@ -79,7 +90,7 @@ def besiege_page(charter: Charter, rounds: int, seed: int, target: str = PAGE) -
             max(each.descriptors for each in signs),
             max(each.threads for each in signs),
         )
-        return PageSiege(seconds, made + SILENT, before, peak, signs_of(page.pid))
+        return PageSiege(seconds, made + SILENT + REFUSED, before, peak, signs_of(page.pid))
 
 
 def be_the_page(conversation: Conversation) -> None:
@@ -89,6 +100,15 @@ def be_the_page(conversation: Conversation) -> None:
         conversation.say(address=page.address)
         for _ in conversation.questions():
             conversation.say(ok=True)
+
+
+def be_refused(address: str, trusting: ssl.SSLContext, stack: ExitStack) -> None:
+    """Ask for a tab without the token, and stay when it is refused."""
+    plain = stack.enter_context(socket.create_connection(parse_address(address), CONNECT_SECONDS))
+    with suppress(OSError):  # it may be sent away before
+        made = stack.enter_context(trusting.wrap_socket(plain, server_hostname=parse_address(address)[0]))
+        made.sendall(UPGRADE % address.encode())
+        made.recv(ANSWER_BYTES)
 
 
 def ask(address: str, trusting: ssl.SSLContext) -> float:
