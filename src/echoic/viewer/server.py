@@ -270,7 +270,8 @@ class _Server(uvicorn.Server):
             visit = visit_of({"state": connection.app_state})
             if visit is not None:
                 visit.hang_up()  # what a tab has not read by now would keep its socket open for ever
-        await asyncio.sleep(0)
+        for server in self.servers:
+            await server.wait_closed()  # once more, until what was hung up on has closed
 
 
 def kept_token(path: str | Path) -> str:
