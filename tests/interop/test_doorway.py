@@ -24,6 +24,7 @@ from echoic.interop.client_frames import ClientFrames
 from echoic.interop.doorway import Doorway
 from echoic.interop.exposure import exposed
 from echoic.interop.upgrade import refusal_of
+from echoic.links import STRANGERS_MAX, gate
 from tests.links.certificates import Authority
 from tests.system.processes import wait_until
 
@@ -221,6 +222,27 @@ def test_tls_has_its_limits_too(open_doorway: Open, tmp_path: Path, monkeypatch:
     with socket.create_connection(("127.0.0.1", made.port)) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert ended(plain)
+
+
+def test_who_is_refused_and_stays_is_a_stranger_still(
+    open_doorway: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PARTING_SECONDS", PATIENCE_SECONDS)  # as if asyncio waited for all of them
+    authority = Authority(tmp_path)
+    identity = authority.issue("127.0.0.1")
+    trusting = ssl.create_default_context(cafile=str(authority.path))
+    monkeypatch.setattr(doorway_module, "STRANGER_SECONDS", PATIENCE_SECONDS)
+    made, _ = open_doorway(certificate=(identity.certificate, identity.key))
+    every = list[ssl.SSLSocket]()
+    with contextlib.ExitStack() as stack:
+        for _ in range(STRANGERS_MAX + 8):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", made.port), PATIENCE_SECONDS))
+            stays = stack.enter_context(trusting.wrap_socket(plain, server_hostname="127.0.0.1"))
+            stays.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: https://evil.example\r\n\r\n")
+            assert stays.recv(100).startswith(b"HTTP/1.1 403")
+            every.append(stays)
+        assert made._gate.strangers == STRANGERS_MAX  # noqa: SLF001 - nobody else can tell
+        assert ended(every[0]), "the eldest has to leave"
 
 
 def test_a_doorway_that_is_closed_hangs_up_on_everybody(open_doorway: Open) -> None:

@@ -1,19 +1,22 @@
-"""The gate: whoever is sent away, at any moment, leaves nothing behind in the loop."""
+"""The gate: whoever is sent away, at any moment, leaves nothing behind in the loop; who is slow is not sent away."""
 
 import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from echoic.links.gate import Caller, Gate
+from echoic.links.sockets import VANISHED_SECONDS
 from tests.links.certificates import Authority
 
 pytestmark = pytest.mark.system
 SECONDS = 60.0
+MUCH = 16_000_000
 
 
 class Begun(asyncio.Protocol):
@@ -58,3 +61,45 @@ def test_who_is_sent_away_just_as_its_handshake_ends_leaves_no_descriptor_to_the
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         asyncio.run(come_and_stay(stack))
+
+
+def test_who_is_sent_away_just_as_it_has_been_served_is_hung_up_on() -> None:
+    async def come_and_end() -> bytes:
+        loop = asyncio.get_running_loop()
+
+        async def serve(caller: Caller) -> None:
+            loop.call_soon(caller.close)  # which comes before anybody is told that this has ended
+
+        gate = Gate(listening, loop, serve)
+        with await asyncio.to_thread(socket.create_connection, listening.getsockname(), SECONDS) as connected:
+            ended = await asyncio.to_thread(connected.recv, 1)
+        gate.close()
+        return ended
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert asyncio.run(come_and_end()) == b""
+
+
+def test_who_reads_nothing_for_some_seconds_gets_all_the_same_what_it_was_sent() -> None:
+    def read_late(address: tuple[str, int]) -> int:
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(address)
+            time.sleep(VANISHED_SECONDS + 2)  # links are given up by then
+            return sum(map(len, iter(lambda: slow.recv(1 << 20), b"")))
+
+    async def send_much() -> int:
+        loop = asyncio.get_running_loop()
+
+        async def serve(caller: Caller) -> None:
+            transport, _ = await gate.open(caller, asyncio.Protocol, None, SECONDS)
+            transport.write(bytes(MUCH))
+            transport.close()  # when all of it is sent
+
+        gate = Gate(listening, loop, serve)
+        read = await asyncio.to_thread(read_late, listening.getsockname())
+        gate.close()
+        return read
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert asyncio.run(send_much()) == MUCH

@@ -156,8 +156,7 @@ def party(options: dict) -> dict:
 
 
 def be_patient() -> None:
-    sockets.KEEPALIVE_SECONDS = PATIENT_SECONDS
-    sockets.UNCONFIRMED_MILLISECONDS_MAX = 1000 * PATIENT_SECONDS
+    sockets.VANISHED_SECONDS = PATIENT_SECONDS
 
 
 def main() -> None:

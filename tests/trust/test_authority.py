@@ -14,7 +14,8 @@ from msgspec import structs
 
 from echoic.errors import InsecureError, LocalError, RefusedError
 from echoic.links import Identity
-from echoic.trust import Issuers, home, identity_names, identity_path, write_private
+from echoic.trust import Issuers, SigningKey, home, identity_names, identity_path, write_private
+from echoic.trust import issuers as issuers_module
 from echoic.trust.authority import LEDGER, Authority
 from echoic.trust.certificates import check_host
 from echoic.trust.folder import ISSUERS, REVOKED, REVOKED_TOKENS
@@ -232,6 +233,58 @@ def test_when_nobody_can_say_what_is_revoked_no_token_holds(authority: Authority
         issuers.read(token, time.time())
     with pytest.raises(InsecureError, match="cannot tell which tokens hold"):
         Issuers()
+
+
+@pytest.mark.parametrize("changed", [ISSUERS, REVOKED_TOKENS])
+@pytest.mark.parametrize("contents", [None, b"", b"half of a k", b"\xff"])
+def test_who_is_there_by_a_token_stays_while_a_file_is_being_written(
+    authority: Authority, changed: str, contents: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, issuers = authority.issue_token("alice", ["admin"], ["*"], 60), Issuers()
+    later = authority.issue_token("bob", ["admin"], ["*"], 60)
+    authority.revoke("bob")
+    monkeypatch.setattr(issuers_module, "SETTLED_SECONDS", 0.0)
+    with pytest.raises(RefusedError, match="it is revoked"):
+        issuers.read_again(later, time.time())
+    path = authority.folder / changed
+    was = path.read_bytes()
+    path.unlink()
+    if contents is not None:
+        path.write_bytes(contents)
+    assert issuers.read_again(token, time.time()).who == "alice"
+    with pytest.raises(RefusedError, match="it has expired"):
+        issuers.read_again(token, time.time() + 60)
+    path.unlink(missing_ok=True)
+    path.write_bytes(was)
+    assert issuers.read_again(token, time.time()).who == "alice"
+    with pytest.raises(RefusedError, match="it is revoked"):
+        issuers.read_again(later, time.time())
+
+
+def test_a_change_counts_for_who_is_there_when_it_was_seen_for_a_while(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuers_module, "SETTLED_SECONDS", 3600.0)
+    token, issuers = authority.issue_token("alice", ["admin"], ["*"], 60), Issuers()
+    authority.revoke("alice")
+    assert issuers.read_again(token, time.time()).who == "alice"
+    monkeypatch.setattr(issuers_module, "SETTLED_SECONDS", 0.0)
+    with pytest.raises(RefusedError, match="it is revoked"):
+        issuers.read_again(token, time.time())
+
+
+def test_who_came_by_files_that_have_just_changed_stays_when_they_change_again(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuers_module, "SETTLED_SECONDS", 3600.0)
+    path = authority.folder / ISSUERS
+    ours = path.read_text("ascii")
+    path.write_text(SigningKey.generate().public + "\n", "ascii")
+    issuers, token = Issuers(), authority.issue_token("alice", ["admin"], ["*"], 60)
+    path.write_text(ours, "ascii")
+    assert issuers.read(token, time.time()).who == "alice"
+    path.write_text("", "ascii")
+    assert issuers.read_again(token, time.time()).who == "alice"
 
 
 def test_two_programs_that_issue_at_once_lose_nothing(authority: Authority) -> None:

@@ -51,3 +51,24 @@ def test_a_file_that_is_as_it_was_has_not_changed(file: Path) -> None:
     assert not watched.changed()
     aside.rename(file)
     assert [watched.changed() for _ in range(3)] == [False, False, False]
+
+
+def test_a_change_that_could_not_be_acted_on_counts_until_it_can_and_is_complained_about_once(file: Path) -> None:
+    watched = Watched(file)
+    file.write_text("another\n")
+    assert [watched.changed() for _ in range(2)] == [False, True]
+    assert watched.failed("it is none")
+    assert watched.changed()
+    assert not watched.failed("it is none")
+    assert watched.changed()
+    assert watched.failed("it cannot be read")
+    assert [watched.changed() for _ in range(2)] == [True, False]
+    file.write_text("a third\n")
+    assert [watched.changed() for _ in range(2)] == [False, True]
+    assert watched.failed("it cannot be read")
+
+
+def test_who_may_read_and_write_a_file_is_a_change_too(file: Path) -> None:
+    watched = Watched(file)
+    file.chmod(0o600)
+    assert [watched.changed() for _ in range(3)] == [False, True, False]

@@ -18,9 +18,9 @@ import echoic
 from echoic import Hub
 from echoic.channels import DerivationCounts
 from echoic.formats import Registry, format_of_text
-from echoic.links import parse_address
+from echoic.links import gate, parse_address
 from echoic.testing.samples import Trade
-from echoic.viewer import Viewer
+from echoic.viewer import Viewer, server
 from echoic.viewer.outbox import BYTES_MAX
 from echoic.viewer.session import RUBBISH_MAX, WATCHES_MAX
 from echoic.wire import Batch, FrameKind, FrameReader, decode_formats, parse_batch
@@ -41,10 +41,14 @@ class Tab:
         self._registry = Registry()
         self._number = 0
 
-    def ask(self, kind: str, **fields: object) -> dict[str, Any]:
+    def say(self, kind: str, **fields: object) -> int:
+        """Ask, and do not wait for the answer, which has the number that is returned."""
         self._number += 1
-        number = self._number
-        self.socket.send(json.dumps({"type": kind, "number": number, **fields}))
+        self.socket.send(json.dumps({"type": kind, "number": self._number, **fields}))
+        return self._number
+
+    def ask(self, kind: str, **fields: object) -> dict[str, Any]:
+        number = self.say(kind, **fields)
         return self.until(lambda: next((each for each in self.told if each.get("number") == number), None))
 
     def until(self, found: Callable[[], Any]) -> Any:
@@ -435,6 +439,16 @@ def mute() -> Iterator[tuple[Hub, Viewer, socket.socket]]:
             assert waited(lambda: viewer.statistics().crowded == 1)
             assert (viewer.statistics().watches, sinks_of(hub)) == (1, 1)
             yield hub, viewer, tab
+
+
+def test_a_tab_that_answers_no_ping_is_hung_up_on_whatever_it_has_yet_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PING_SECONDS", 0.5)
+    monkeypatch.setattr(gate, "VANISHED_SECONDS", 1000)  # the kernel does nothing about it
+    with Hub() as hub, Viewer(hub, "127.0.0.1:0") as viewer:
+        hub.create("wide", WIDE)
+        with mute_tab(viewer):
+            assert waited(lambda: viewer.statistics().browsers == 0)
+            assert waited(lambda: sinks_of(hub) == 0)
 
 
 def test_a_tab_that_never_read_its_answers_is_forgotten_when_it_is_gone(

@@ -10,14 +10,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from echoic import Hub
 from echoic.errors import ChannelNotFoundError
+from echoic.formats import format_of_text
 from echoic.links import Identity, parse_address
-from echoic.monitor import Load
+from echoic.monitor import Load, browse
 from echoic.testing.samples import Trade
 from echoic.trust import ALL_RIGHTS
 from echoic.trust.authority import Authority
@@ -27,6 +29,7 @@ from echoic.viewer.granted_desk import GrantedDesk
 from echoic.viewer.grants import EVERYTHING, Grant
 from echoic.viewer.messages import Description
 from echoic.viewer.visible import visible_load
+from tests.system.processes import wait_until
 from tests.viewer.test_feed import Tab, chart
 
 pytestmark = pytest.mark.system
@@ -42,7 +45,7 @@ class Lab:
         self.authority = Authority.create()
         self.authority.issue("lab", ["127.0.0.1"])
         names = stack.enter_context(Hub(name="names"))
-        hub = stack.enter_context(Hub(names=names.address, name="lab"))
+        hub = self.publisher = stack.enter_context(Hub(names=names.address, name="lab"))
         for name in ("trades", "secrets"):
             stack.enter_context(hub.create(name, Trade).source())
         hub.open("trades", Trade).derive(CODE, params={"low": 74.0}, name="trades.cheap")
@@ -56,10 +59,11 @@ class Lab:
         return self.authority.issue_token("alice", rights, channels, seconds)
 
     @contextmanager
-    def tab(self, token: str) -> Iterator[Tab]:
+    def tab(self, token: str, max_queue: int = 16) -> Iterator[Tab]:
         headers = {"Authorization": f"Bearer {token}"}
         address = f"wss://{self.viewer.address}/feed"
-        with connect(address, additional_headers=headers, ssl=self.context, open_timeout=SECONDS) as opened:
+        options: dict[str, Any] = {"additional_headers": headers, "ssl": self.context, "open_timeout": SECONDS}
+        with connect(address, **options, max_queue=max_queue, max_size=None) as opened:
             yield Tab(opened)
 
     def asked(self, path: str, **headers: str) -> http.client.HTTPResponse:
@@ -252,6 +256,40 @@ def test_a_session_ends_with_its_token(lab: Lab, how: str) -> None:
         assert closed.value.rcvd.code == 1008
     with pytest.raises(InvalidStatus), lab.tab(token):
         pass
+
+
+def test_who_does_not_read_steers_no_more_when_its_token_is_revoked(lab: Lab) -> None:
+    wide = format_of_text("Wide{data: float64[9000]}")
+    hub = lab.publisher
+    steered = hub.open("trades", Trade).derive(CODE, params={"low": 70.0}, name="trades.steered")
+    source = hub.create("trades.wide", wide).source()
+    events = numpy.zeros(10, wide.dtype)
+
+    def full() -> bool:
+        source.submit_batch(events)
+        source.flush()
+        return lab.viewer.statistics().waiting_bytes > events.nbytes
+
+    with lab.tab(lab.token("subscribe", "steer"), max_queue=1) as tab:
+        tab.ask("Open", watch=1, channel="trades.wide", view={"type": "Events", "per_second": 100_000})
+        tab.ask("Tune", watch=1, values={"every": 1})
+        wait_until(lambda: all(full() for _ in range(20)), "nothing can be written any more")
+        lab.authority.revoke(lab.authority.issued()[-1].id)
+        wait_until(lambda: lab.viewer.statistics().watches == 0, "it is noticed")
+        tab.say("Steer", channel="trades.steered", values={"low": 1.0})
+        wait_until(lambda: lab.viewer.statistics().browsers == 0, "it is hung up on")
+        assert steered.params.values == {"low": 70.0}
+
+
+def test_what_a_program_has_derived_is_not_dropped_by_who_derives_the_same(lab: Lab) -> None:
+    code = "{ return input.price < 12.5; }"
+    made = lab.publisher.open("trades", Trade).derive(code, name="trades.low")
+    with lab.tab(lab.token("subscribe", "derive")) as tab:
+        equal = tab.ask("Derive", channel="trades", code=code, output="", params={}, name="trades.low")
+        assert (equal["id"], equal["derived_here"]) == (made.id, False)
+        for channel in ("trades.low", made.id):
+            assert "was not derived by this viewer" in tab.ask("Drop", channel=channel)["message"]
+    assert "trades.low" in {entry.name for entry in browse(lab.eyes)}
 
 
 def test_only_tls_1_3_is_spoken(lab: Lab) -> None:

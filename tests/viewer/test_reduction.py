@@ -3,11 +3,13 @@
 import math
 from typing import Any
 
+import msgspec
 import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import echoic
 from echoic.ecode import Signature, analyse, check, compile_kernel, parameter_format
 from echoic.errors import FormatError
 from echoic.formats import NATIVE, Format, format_of_text
@@ -15,6 +17,7 @@ from echoic.monitor.pacing import Pace
 from echoic.monitor.reduction import COST_MAX, Reduction, chart, shapes, thinning, window
 from echoic.testing.samples import Everything, WindField
 from echoic.viewer.outbox import Outbox, Piece
+from echoic.viewer.watching import Shelf
 from echoic.wire import Batch
 
 numbers = st.floats(allow_nan=True, allow_infinity=False, width=32)
@@ -25,8 +28,6 @@ SECOND = 1_000_000_000
 
 def derived(format: Format, reduction: Reduction, batch: Batch, **params: int) -> list[Any]:
     """Run a reduction as a source does, and return what comes out."""
-    import echoic
-
     with echoic.Hub() as hub:
         parent = hub.create("parent", format)
         made = parent.derive(
@@ -222,3 +223,14 @@ def test_of_a_field_only_the_last_waits_and_nothing_counts_as_lost() -> None:
     outbox.put(1, pieces(5), latest=True)
     assert isinstance(outbox.next(), bytes)
     assert outbox.next() is None
+
+
+def test_a_shelf_forgets_what_nobody_has_put_there() -> None:
+    with echoic.Hub() as hub:
+        parent, shelf = hub.create("parent", PAIR), Shelf()
+        for every in range(1, 20):
+            reduction = msgspec.structs.replace(thinning(), code=thinning().code + " " * every)
+            made = shelf.take(parent, reduction)
+            shelf.put(parent, reduction, made)
+            assert shelf.take(parent, reduction).id == made.id
+        assert not shelf._kept  # noqa: SLF001 - nobody else can tell

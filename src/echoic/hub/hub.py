@@ -58,7 +58,7 @@ from echoic.hub.replay import Replay, start_replay
 from echoic.hub.replay_window import OnBatch, OnHole, ReplayOptions, Window
 from echoic.hub.statistics import HubStatistics, link_statistics
 from echoic.hub.switchboard import Switchboard
-from echoic.hub.vigil import keep_vigil
+from echoic.hub.vigil import Trusted
 from echoic.links import Identity, check_exposure
 from echoic.recorder import SEGMENT_BYTES_MAX, Disk, JournalOptions, Retention
 from echoic.recorder.journal import Moment
@@ -146,16 +146,16 @@ class Hub:
         self._identity = identity
         self._operating = Operating(key, services or {}, self._sources)
         self._inbound = Inbound(self._endpoints, self._flusher, self._operating)
+        trusted = Trusted(rights, identity)  # before anything of it is read: what changes meanwhile is seen
         self._admission = admission = admission_by(rights, identity)
         self._switchboard = Switchboard(listen, advertise, identity, name, self._inbound, policy, storage, admission)
         self._operating.start(self._switchboard, self._switchboard.shared_objects)
         self.address: Final = self._switchboard.address
-        self._closed = False
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
         self._flusher.start(self._switchboard)
         _open_hubs.add(self)
         self._audit()
-        self._vigil = keep_vigil(rights, self.set_rights, identity, self._switchboard)
+        self._vigil = trusted.keep_vigil(self.set_rights, self._switchboard)
 
     def create(self, name: str, declared: object | None = None, *, context: object | None = None) -> Channel:
         """Create a channel, which this hub then manages.

@@ -2,7 +2,7 @@
 
     the list of revoked certificates changes     no connection that was made before counts
     the certificate of this hub is renewed       the same: the others are shown the other one before the first expires
-    the certificate of a peer expires            its connections count no more (`end_expired`, asked every second)
+    the certificate of a peer expires            its connections count no more (`end_expired`, asked twice a second)
 
 A connection that is closed loses nothing: links and members of groups make another, if they still can. So there is no
 need to find out who was revoked, nor a second place that decides about it. Whoever has let its certificate expire goes

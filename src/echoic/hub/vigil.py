@@ -6,14 +6,14 @@
     the clock            who has shown a certificate that has expired since is hung up on
 
 A change counts when two looks in a row have seen it (`Watched`), so that a file that is empty for a moment while it is
-being written takes nobody's rights. One that cannot be read, or is none, changes nothing and is complained about. So it
-is with a certificate whose key is still to come.
+being written takes nobody's rights. One that cannot be read, or is none, changes nothing, is complained about and tried
+again. So it is with a certificate whose key is still to come.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,7 @@ from echoic.trust import Watched, load_rights
 if TYPE_CHECKING:
     from echoic.hub.switchboard import Switchboard
 
-__all__ = ["LOOK_SECONDS", "Vigil", "keep_vigil"]
+__all__ = ["LOOK_SECONDS", "Trusted", "Vigil"]
 
 LOOK_SECONDS: Final = 0.5
 CLOSE_SECONDS: Final = 2.0
@@ -36,8 +36,8 @@ log: Final = logging.getLogger("echoic.hub")
 class Vigil:
     """Looks at files twice a second, and acts when one has changed; and does beside it what time alone asks for."""
 
-    def __init__(self, actions: dict[Path, Callable[[], None]], tick: Callable[[], None] = lambda: None) -> None:
-        self._actions = [(path, Watched(path), act) for path, act in actions.items()]
+    def __init__(self, actions: Mapping[Watched, Callable[[], None]], tick: Callable[[], None] = lambda: None) -> None:
+        self._actions = actions
         self._tick = tick
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="echoic-vigil", daemon=True)
@@ -56,35 +56,44 @@ class Vigil:
 
     def look(self) -> None:
         """Act on what has changed; called at intervals."""
-        for path, watched, act in self._actions:
+        for watched, act in self._actions.items():
             if watched.changed():
-                self._act(path, act)
+                self._act(watched, act)
 
-    def _act(self, path: Path, act: Callable[[], None]) -> None:
+    def _act(self, watched: Watched, act: Callable[[], None]) -> None:
         try:
             act()
         except EchoicError as error:
-            if self._closing.is_set():
-                return  # the hub was closed meanwhile
-            log.warning("%s has changed and cannot be used, so what it said before still counts: %s", path, error)
+            if watched.failed(str(error)) and not self._closing.is_set():  # else the hub was closed meanwhile
+                log.warning(
+                    "%s has changed and cannot be used, so what it said before still counts: %s", watched.path, error
+                )
         else:
-            log.info("%s has changed, and counts from here on", path)
+            log.info("%s has changed, and counts from here on", watched.path)
 
 
-def keep_vigil(
-    rights: Rights | str | Path | None,
-    set_rights: Callable[[Rights], None],
-    identity: Identity | None,
-    switchboard: "Switchboard",
-) -> Vigil | None:
-    """Look after what says whom a hub trusts, and by what it is trusted; None if there is nothing of the kind."""
-    actions: dict[Path, Callable[[], None]] = {}
-    if isinstance(rights, str | Path):
-        actions[Path(rights)] = lambda: set_rights(load_rights(rights))
-    if identity is None:
-        return Vigil(actions) if actions else None
-    for path in (identity.certificate, identity.key):
-        actions[path] = lambda: show_anew(switchboard, identity)
-    if identity.revoked is not None:
-        actions[identity.revoked] = lambda: prove_anew(switchboard)
-    return Vigil(actions, lambda: end_expired(switchboard, time.time()))
+class Trusted:
+    """The files that say whom a hub trusts, and by what it is trusted, as they were before it has read them."""
+
+    def __init__(self, rights: Rights | str | Path | None, identity: Identity | None) -> None:
+        self._rights = Watched(Path(rights)) if isinstance(rights, str | Path) else None
+        self._identity = identity
+        shown = (identity.certificate, identity.key) if identity is not None else ()
+        self._shown = [Watched(path) for path in shown]
+        revoked = identity.revoked if identity is not None else None
+        self._revoked = Watched(revoked) if revoked is not None else None
+
+    def keep_vigil(self, set_rights: Callable[[Rights], None], switchboard: "Switchboard") -> Vigil | None:
+        """Look after them; None if there are none."""
+        actions: dict[Watched, Callable[[], None]] = {}
+        if self._rights is not None:
+            path = self._rights.path
+            actions[self._rights] = lambda: set_rights(load_rights(path))
+        identity = self._identity
+        if identity is None:
+            return Vigil(actions) if actions else None
+        for watched in self._shown:
+            actions[watched] = lambda: show_anew(switchboard, identity)
+        if self._revoked is not None:
+            actions[self._revoked] = lambda: prove_anew(switchboard)
+        return Vigil(actions, lambda: end_expired(switchboard, time.time()))

@@ -89,7 +89,6 @@ class Doorway:
             async with asyncio.timeout(STRANGER_SECONDS):
                 reader, writer = await self._open(caller)
                 head, rest = await _head_of(reader)
-            self._gate.let_in(caller)
             await self._admit(caller, (reader, writer), head, rest)
         except (OSError, EchoicError, asyncio.IncompleteReadError, ValueError) as error:  # TimeoutError is an OSError
             log.info("hung up on %s: %s", caller.peer, str(error) or type(error).__name__)
@@ -116,6 +115,7 @@ class Doorway:
             await _answer(writer, "503 Service Unavailable", "too many look here already")
             return
         self._clients[origin] += 1
+        self._gate.let_in(caller)  # who is refused is a stranger until he has gone, or there would be no end of them
         try:
             await self._relay(streams, head, rest)
         finally:

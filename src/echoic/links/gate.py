@@ -24,6 +24,10 @@ from echoic.links.strangers import Strangers
 
 __all__ = ["Caller", "Gate"]
 
+VANISHED_SECONDS: Final = 60
+"""How long somebody may take nothing that he is sent: a tab in the background does, and a line that stands still. Links
+have three seconds, since they are made again and nothing is lost; here a picture would be. Whoever serves may well have
+less patience."""
 FULL_SECONDS: Final = 0.1
 PARTING_SECONDS: Final = 1.0
 """How long TLS waits for a peer to take leave too; asyncio would wait for 30 s."""
@@ -47,9 +51,7 @@ class Caller:
 
     def close(self) -> None:
         """End what is done for it; hang up if that is done already."""
-        if self.task is not None:
-            self.task.cancel()
-        else:
+        if self.task is None or not self.task.cancel():  # which it cannot be if it has ended in this very moment
             self.hang_up()
 
     def hang_up(self) -> None:
@@ -110,7 +112,7 @@ class Gate:
         Raises:
             OSError: It is not done in so many seconds, or went wrong.
         """
-        tune_tcp(caller.socket)
+        tune_tcp(caller.socket, VANISHED_SECONDS)
         caller.socket.setblocking(False)
         caller.given = True
         transport, made = await self._loop.connect_accepted_socket(

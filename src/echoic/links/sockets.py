@@ -55,9 +55,8 @@ RECEIVE_BYTES_CALM: Final = 8 * 1024  # where little comes: large rooms for it, 
 RECEIVE_BYTES_BUSY: Final = 256 * 1024  # while the stream is faster than that
 SEND_FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 QUIET: Final = struct.pack("ll", 0, int(QUIET_SECONDS * 1_000_000))
-KEEPALIVE_SECONDS: Final = 1
+VANISHED_SECONDS: Final = 3
 KEEPALIVE_PROBES: Final = 3
-UNCONFIRMED_MILLISECONDS_MAX: Final = 3000
 
 
 class SocketConnection:
@@ -215,11 +214,18 @@ def poll(descriptor: int, events: int, milliseconds: int) -> bool:
     return bool(poller.poll(milliseconds))
 
 
-def tune_tcp(socket_: socket.socket) -> None:
-    """Set what every TCP connection needs: no delay, and quick notice of a vanished peer."""
+def tune_tcp(socket_: socket.socket, seconds: int | None = None) -> None:
+    """Set what every TCP connection needs: no delay, and notice of a peer that has vanished, or takes nothing any more.
+
+    Args:
+        socket_: It is connected.
+        seconds: After so many at the latest; if not given, as soon as suits links, which are made again.
+    """
+    if seconds is None:
+        seconds = VANISHED_SECONDS
     socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     socket_.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
-    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)
+    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds // KEEPALIVE_PROBES)
+    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, seconds // KEEPALIVE_PROBES)
     socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
-    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNCONFIRMED_MILLISECONDS_MAX)
+    socket_.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * seconds)

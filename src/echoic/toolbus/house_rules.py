@@ -11,7 +11,7 @@ the bus has started is not asked about: whoever wrote the script and its command
 
 The file is looked at twice a second while the bus runs, and read again when two looks in a row have seen a change
 (`Watched`): one that is empty for a moment while it is being written would lock everybody out. One that cannot be read,
-or is none, changes nothing and is complained about.
+or is none, changes nothing, is complained about and tried again.
 """
 
 import logging
@@ -43,8 +43,7 @@ class HouseRules:
             LocalError: It is no file of rules.
             InsecureError: Others than its owner may write the file.
         """
-        self._path = Path(rights) if isinstance(rights, str | Path) else None
-        self._watched = Watched(self._path) if self._path is not None else None
+        self._watched = Watched(Path(rights)) if isinstance(rights, str | Path) else None
         self._rights = load_rights(rights) if isinstance(rights, str | Path) else rights
         self._hub = hub
 
@@ -72,12 +71,14 @@ class HouseRules:
 
     def look(self) -> None:
         """Read the file again if it has changed; called at intervals, by one thread."""
-        if self._path is None or self._watched is None or not self._watched.changed():
+        watched = self._watched
+        if watched is None or not watched.changed():
             return
         try:
-            self._rights = load_rights(self._path)
+            self._rights = load_rights(watched.path)
         except EchoicError as error:
-            log.warning("%s cannot be used, so what it said before still counts: %s", self._path, error)
+            if watched.failed(str(error)):
+                log.warning("%s cannot be used, so what it said before still counts: %s", watched.path, error)
 
     def shows(self, guest: Guest, tool: str) -> bool:
         """Whether somebody may know that there is a tool of a name."""

@@ -183,8 +183,8 @@ class Reception:
         """Return who somebody is that comes back: who it was, by a proof that still holds.
 
         Who shows the secret of another's conversation, and not what that one had proved itself by, changes nothing for
-        it. Who it is itself, and has lost what let it in, does not come back any more, unless it is by its certificate
-        having expired: it may renew that.
+        it. Who it is itself, and has lost what let it in, does not come back any more, unless that may yet change
+        (`Visitors.check_return`).
 
         Raises:
             RefusedError: It was never here, or may not be any more.
@@ -201,7 +201,7 @@ class Reception:
             if self._leases.take(line.number) is line:
                 line.expire(f"it came back, and may not go on: {error}")
             raise
-        self.visitors.check_expiry(guest)
+        self.visitors.check_return(guest)
         return guest
 
     @contextlib.contextmanager

@@ -100,11 +100,10 @@ class RemoteLine:
             with self._saying:
                 taken = self._put(message)
         except EncodeError as error:
-            self._give_up(f"it was told {message.kind.name} with too much in it: {error}", fault=True)
+            self._lose(f"it was told {message.kind.name} with too much in it: {error}")
             return
         if self._suspended and self._session is not None and not self._session.resumable:
-            self._leases.take(self._number)
-            self.expire("more was said to it than is kept until it comes back")
+            self._lose("more was said to it than is kept until it comes back")
         elif not taken:
             waiting, limit = self._outgoing.queued_bytes, self._limits.queue_bytes_max
             self._give_up(f"it does not take what it is told: {waiting} bytes wait, limit is {limit}", fault=True)
@@ -127,13 +126,13 @@ class RemoteLine:
                 self._leave()
 
     def _put(self, message: Message) -> bool:
-        """Write a message, or keep it; while holding the lock."""
+        """Write a message, or keep it, which takes as much; while holding the lock."""
         if self._closed:
             return True
-        frame = () if self._suspended else self._frame_of(message)
+        frame = self._frame_of(message)
         if self._session is not None:
-            self._session.say(message, max(sum(map(size_of, frame)), size_of(message.body)))
-        return not frame or bool(self._reason) or self._outgoing.put(frame)
+            self._session.say(message, sum(map(size_of, frame)))
+        return self._suspended or bool(self._reason) or self._outgoing.put(frame)
 
     def _frame_of(self, message: Message) -> list[Buffer]:
         checked, limit = self._connection.checked, self._limits.message_bytes_max
@@ -160,7 +159,7 @@ class RemoteLine:
             reason, fault = str(error), True
         finally:
             connection.close()
-        self._over(self._reason or reason, fault=fault or self._fault)
+        self._over(reason, fault=fault)
 
     def _hear(self, said: Message) -> None:
         if self._session is not None:
@@ -215,9 +214,20 @@ class RemoteLine:
             self._reason, self._fault = reason, fault
             threading.Thread(target=self._connection.close, name=f"echoic-bus-close-{self.name}", daemon=True).start()
 
-    def _over(self, reason: str, *, fault: bool) -> None:
-        """Wait for the tool to come back, or lose it."""
+    def _lose(self, reason: str) -> None:
+        """Give up a tool that cannot be told what it should be, be it here or away."""
         with self._saying:
+            away = self._suspended
+            if not away:
+                self._give_up(reason, fault=True)
+        if away:
+            self._leases.take(self._number)
+            self.expire(reason)
+
+    def _over(self, reason: str, *, fault: bool) -> None:
+        """Wait for the tool to come back, or lose it; why it was given up, if it was, says more than how that ended."""
+        with self._saying:
+            reason, fault = self._reason or reason, fault or self._fault
             closed = self._closed
             resumable = self._session is not None and self._session.resumable
             self._suspended = resumable and not fault and not closed
@@ -269,17 +279,18 @@ class RemoteLine:
         """Go on where the other connection broke, with a tool that has heard so much; `serve` comes next.
 
         Raises:
-            MalformedFrameError: It cannot have heard that.
+            MalformedFrameError: It cannot have heard that. The tool is still away.
         """
         with self._saying:
             session = self._session
             if session is None:
                 raise MalformedFrameError("a conversation without a lease does not go on")
-            missed = session.again(heard)
-            self._connection, self._outgoing = self._taken_over(connection)
+            said = (Message(MessageKind.WELCOME, 0, (self._number,)), encode_seen(session.heard), *session.again(heard))
+            again = [piece for message in said for piece in self._frame_of(message)]
+            # What was kept may be more than the queue takes, and all of it is said at once.
+            self._connection, self._outgoing = self._taken_over(connection, more_bytes=sum(map(size_of, again)))
             self._suspended = False
-            for message in (Message(MessageKind.WELCOME, 0, (self._number,)), encode_seen(session.heard), *missed):
-                self._outgoing.put(self._frame_of(message))
+            self._outgoing.put(again)
 
     def begin_anew(self, connection: Connection) -> None:
         """Go on with a tool that was started again, and remembers nothing; `welcome` and `serve` come next."""
@@ -292,7 +303,7 @@ class RemoteLine:
                 self._correspondence.close()
         self._audience.returned(self)
 
-    def _taken_over(self, connection: Connection) -> tuple[Connection, Outgoing]:
+    def _taken_over(self, connection: Connection, more_bytes: int = 0) -> tuple[Connection, Outgoing]:
         self._reason, self._fault = "", False
-        name = f"echoic-bus-write-{self.name}"
-        return connection, Outgoing(connection, name, self._limits.queue_bytes_max, self._broken)
+        queue_bytes_max = self._limits.queue_bytes_max + more_bytes
+        return connection, Outgoing(connection, f"echoic-bus-write-{self.name}", queue_bytes_max, self._broken)

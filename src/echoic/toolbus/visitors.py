@@ -101,13 +101,15 @@ class Visitors:
     def check(self, guest: Guest, name: str, peer: str) -> None:
         """See whether somebody who was let in may still be there, apart from `check_expiry`.
 
+        Files of issuers that are being written change nothing (`Issuers.read_again`).
+
         Raises:
             RefusedError: Its certificate is revoked, its token holds no more, or it has lost the right to be this tool.
         """
         if guest.credentials is not None:
             self._check_not_revoked(guest.credentials)
-        if guest.token:
-            self.by_token(name, guest.token)
+        if guest.token and self._issuers is not None:
+            self._issuers.read_again(guest.token, time.time())
         self._rules.check(guest, name, peer, again=True)
 
     def check_expiry(self, guest: Guest) -> None:
@@ -118,6 +120,16 @@ class Visitors:
         """
         if guest.credentials is not None and not guest.started:
             _check_not_expired(guest.credentials)
+
+    def check_return(self, guest: Guest) -> None:
+        """See whether somebody who may still be there may come back at this moment; if not, it may try again.
+
+        Raises:
+            RefusedError: Its certificate has expired, or it cannot be told whether its token still holds.
+        """
+        self.check_expiry(guest)
+        if guest.token and self._issuers is not None:
+            self._issuers.read(guest.token, time.time())
 
     def follow(self, connection: Connection, line: Visiting) -> None:
         """Hang up on a tool when it may not stay any more."""

@@ -13,6 +13,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from echoic.trust.watched import Mark, mark_of
+
 if TYPE_CHECKING:
     from cryptography.x509 import CertificateRevocationList
 
@@ -27,17 +29,13 @@ class Revocations:
     def __init__(self, path: Path | None) -> None:
         """Take a file; without one nothing is ever revoked."""
         self._path = path
-        self._known: tuple[tuple[int, int, int], CertificateRevocationList | None] = ((0, 0, 0), None)
+        self._known: tuple[Mark | None, CertificateRevocationList | None] = (None, None)
 
     def lists(self, serial: int) -> bool:
         """Whether the certificate with a serial number is revoked."""
         if self._path is None:
             return False
-        try:
-            found = self._path.stat()
-        except OSError:
-            found = None
-        mark = (found.st_ino, found.st_mtime_ns, found.st_size) if found is not None else (0, 0, 0)
+        mark = mark_of(self._path)
         if mark != self._known[0]:
             self._known = (mark, self._read(self._path) or self._known[1])
         listed = self._known[1]

@@ -108,6 +108,11 @@ class Doorway(H11Protocol):
 class Feed(WebSocketsSansIOProtocol):
     """A connection that has become a WebSocket."""
 
+    def keepalive_timeout(self) -> None:
+        """Say why it ends, and hang up: uvicorn would wait until all before that has been read."""
+        super().keepalive_timeout()
+        self.app_state[VISIT].hang_up()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self.app_state[VISIT].leave()

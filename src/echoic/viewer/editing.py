@@ -113,6 +113,8 @@ class Desk:
     def derive(self, request: Derive, who: str = "") -> Description | list[Mistake]:
         """Derive a channel, or return what is wrong with its code.
 
+        One that a program has derived already is described, and not kept: it is not for the page to drop.
+
         Args:
             request: What a person has written.
             who: Of whose share of the channels that are kept here it is one.
@@ -130,12 +132,14 @@ class Desk:
             raise LimitExceededError(f"{crowd}: drop some")
         kept = False
         try:
+            before = {entry.id for entry in browse(self._hub)}
             derived = parent.derive(request.code, made.output, params=made.params, name=request.name)
             with self._lock:
                 # Else it is an equal one, which counts for who has derived it first.
-                kept = derived.id not in self._kept
-                self._kept[derived.id] = derived
-                self._owners.setdefault(derived.id, who)
+                kept = derived.id not in self._kept and derived.id not in before
+                if kept:
+                    self._kept[derived.id] = derived
+                    self._owners[derived.id] = who
         except ECodeError as error:
             return _mistakes(error)
         finally:

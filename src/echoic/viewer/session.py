@@ -22,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from echoic.errors import EchoicError, LimitExceededError, LocalError, MalformedFrameError
 from echoic.links import format_address
+from echoic.viewer.doorway import visit_of
 from echoic.viewer.editing import Desk
 from echoic.viewer.granted_desk import GrantedDesk
 from echoic.viewer.grants import Grant
@@ -64,6 +65,7 @@ CROWDED_SECONDS: Final = 0.05
 LOOK_AGAIN_SECONDS: Final = 1.0
 REQUESTS_PER_SECOND: Final = 60
 REQUESTS_AT_ONCE: Final = 120
+PARTING_SECONDS: Final = 1.0
 RUBBISH_MAX: Final = 16
 REASON_CHARACTERS_MAX: Final = 2000
 POLICY: Final = 1008
@@ -102,6 +104,7 @@ class Session:
         self._allowed_at = self._loop.time()
         self._rubbish = 0
         self._gone = False
+        self._ended = False
 
     @property
     def page(self) -> Page:
@@ -244,9 +247,17 @@ class Session:
                 if not self._desk.may_see(watch.channel):
                     self._end(watch.number, "the right to subscribe was withdrawn")
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        self._ended = True
         self._close_watches()
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it is gone already
-            await self._websocket.close(POLICY, Verdict.ENDED.value)
+        with contextlib.suppress(
+            RuntimeError, WebSocketDisconnect, TimeoutError
+        ):  # it is gone already, or does not read
+            async with asyncio.timeout(PARTING_SECONDS):
+                await self._websocket.close(POLICY, Verdict.ENDED.value)
+        await asyncio.sleep(PARTING_SECONDS)
+        visit = visit_of(self._websocket.scope)
+        if visit is not None:
+            visit.hang_up()
 
     async def _receive(self) -> None:
         """Do what the tab asks for, one after the other."""
@@ -255,6 +266,8 @@ class Session:
             if message["type"] != "websocket.receive":
                 return
             await self._wait_for_allowance()
+            if self._ended:
+                continue  # until it is hung up on
             text = message.get("text")
             try:
                 request = decode_request(text if text is not None else "")

@@ -69,9 +69,7 @@ class Shelf:
             EchoicError: It cannot be derived.
         """
         with self._lock:
-            kept = self._kept.get((parent.id, reduction.code))
-            found = kept.pop() if kept else None
-            self._count -= found is not None
+            found = self._take(parent.id, reduction.code)
         if found is not None:
             try:
                 found.params.update(**reduction.params)
@@ -85,6 +83,16 @@ class Shelf:
             capacities=reduction.capacities,
             share=False,
         )
+
+    def _take(self, parent: str, code: str) -> Channel | None:
+        kept = self._kept.get((parent, code))
+        if kept is None:
+            return None
+        found = kept.pop()
+        self._count -= 1
+        if not kept:
+            del self._kept[parent, code]  # there is no end of what somebody may want to see
+        return found
 
     def put(self, parent: Channel, reduction: Reduction, derived: Channel) -> None:
         """Keep a channel for the next watch."""

@@ -242,7 +242,7 @@ class EmbeddedEngine:
     def end_expired(self, now: float) -> None:
         """Hang up on those whose certificates have expired at a time of the Unix clock; called by any thread."""
         if self._ended:
-            return  # nobody takes what arrives any more, and this is said every second
+            return  # nobody takes what arrives any more, and this is said twice a second
         self._arrived.append(lambda now_ns: self._end_expired(now, now_ns))
         self._wake()
 
