@@ -222,3 +222,17 @@ def test_a_derivation_that_is_wrong_is_refused_in_words(open_tab: OpenTab, shown
     tab.locate("[data-action=derive]").click()
     tab.locate("[data-mistake]").first.wait_for()
     assert "wrong" not in [entry.name for entry in shown.desk.channels(shown.names.address)]
+
+
+def test_why_nothing_was_derived_is_said_until_something_is_written(open_tab: OpenTab, shown: World) -> None:
+    tab = open_tab(shown.url, channel_address("trades"))
+    write(tab, "{\n    return 1;\n}")
+    tab.locate(".mistakes .fine").wait_for()
+    tab.locate("[name=name]").fill("wind")
+    tab.locate("[name=name]").press("Enter")
+    told = tab.locate("[data-mistake]")
+    told.first.wait_for()
+    tab.page.wait_for_timeout(1000)  # a check would have taken its place by now
+    assert "is registered already" in told.first.inner_text()
+    tab.locate("[name=name]").fill("another")
+    tab.locate(".mistakes .fine").wait_for()

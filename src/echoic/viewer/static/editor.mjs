@@ -154,7 +154,10 @@ export class Editor {
     this.#show(told instanceof Error && !mistakes.length ? [{ message: told.message }] : mistakes, told);
   }
 
+  // What it says stands: a check of before that, or one that is about to begin, would say something else a moment later.
   async #derive() {
+    clearTimeout(this.#timer);
+    this.#turn++;
     this.button.disabled = true;
     try {
       this.derived(await this.#feed.ask({ type: 'Derive', ...this.#asked(), name: this.name.value.trim() }));
