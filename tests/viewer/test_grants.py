@@ -62,8 +62,8 @@ class Lab:
     def tab(self, token: str, max_queue: int = 16) -> Iterator[Tab]:
         headers = {"Authorization": f"Bearer {token}"}
         address = f"wss://{self.viewer.address}/feed"
-        options: dict[str, Any] = {"additional_headers": headers, "ssl": self.context, "open_timeout": SECONDS}
-        with connect(address, **options, max_queue=max_queue, max_size=None) as opened:
+        options: dict[str, Any] = {"additional_headers": headers, "ssl": self.context, "close_timeout": 1}
+        with connect(address, open_timeout=SECONDS, max_queue=max_queue, max_size=None, **options) as opened:
             yield Tab(opened)
 
     def asked(self, path: str, **headers: str) -> http.client.HTTPResponse:
