@@ -52,6 +52,16 @@ def test_an_authority_issues_renews_and_revokes(home: Path) -> None:
     assert len(json.loads(keys("revoke", "alice", "--json")[1])) == 1
 
 
+def test_a_certificate_that_has_expired_is_renewed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys("init")
+    keys("issue", "alice", "--host", "10.0.0.5", "--days", "1")
+    over = time.time() + 86402
+    monkeypatch.setattr(time, "time", lambda: over)
+    assert "`echoic keys rotate alice` renews it" in keys("issue", "alice")[2]
+    assert keys("rotate", "alice")[:2] == (0, f"{home / 'identities' / 'alice.pem'}\n")
+    assert [each["hosts"] for each in json.loads(keys("list", "--json")[1])] == [["10.0.0.5"]]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

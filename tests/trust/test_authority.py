@@ -135,6 +135,36 @@ def test_rotating_keeps_hosts_and_days_and_changes_the_key(authority: Authority)
         authority.rotate("bob")
 
 
+@pytest.mark.parametrize("seconds", [2, 10 * 86400])
+def test_what_has_expired_is_renewed_for_the_same_hosts_and_days(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    hosts = ["10.0.0.5", "fd00::1", "lab.example.org"]
+    before = certificate_in(authority.issue("alice", hosts, 30))
+    over = before.not_valid_after_utc.timestamp() + seconds
+    monkeypatch.setattr(time, "time", lambda: over)
+    authority.issue("bob")  # the ledger drops what expired more than a day ago
+    assert [each.name for each in authority.issued()] == ["bob"]
+    assert authority.renewable() == {"alice", "bob"}
+    after = certificate_in(authority.rotate("alice"))
+    names = [each.extensions.get_extension_for_class(x509.SubjectAlternativeName).value for each in (before, after)]
+    assert names[0] == names[1]
+    assert abs(after.not_valid_after_utc.timestamp() - over - 30 * 86400) < 60
+
+
+def test_a_file_that_is_not_from_here_is_not_renewed(authority: Authority, tmp_path: Path) -> None:
+    other = Authority.create(tmp_path / "other" / "authority")
+    write_private(identity_path("alice"), other.issue("alice").read_bytes(), replace=True)
+    with pytest.raises(LocalError, match="is not of this authority"):
+        authority.rotate("alice")
+    write_private(identity_path("carol"), authority.issue("bob").read_bytes(), replace=True)
+    with pytest.raises(LocalError, match="is not for `carol`"):
+        authority.rotate("carol")
+    write_private(identity_path("carol"), b"garbage", replace=True)
+    with pytest.raises(LocalError, match="expected a certificate of `carol` in PEM"):
+        authority.rotate("carol")
+
+
 def test_a_pair_that_is_read_while_it_is_rotated_belongs_together(authority: Authority) -> None:
     authority.issue("alice")
     identity = Identity.named("alice")

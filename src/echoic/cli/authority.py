@@ -83,7 +83,8 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
     """Renew a certificate: another key, the same name, hosts and days.
 
     Hubs that run take it for their next connection, without a restart. The one before holds until it expires; revoke it
-    by its number (`echoic keys list`) if its key is known to others.
+    by its number (`echoic keys list`) if its key is known to others. One that has expired is renewed as well, as long as
+    its file is here.
 
     Try:
         echoic keys rotate lab
@@ -93,9 +94,9 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
         as_json: Print name and file as JSON.
     """
     authority = Authority.load()
-    known = [each.name for each in authority.issued() if each.kind == "certificate"]
+    known = authority.renewable()
     if name not in known:
-        raise LocalError(f"no certificate of '{name}' is known{did_you_mean(name, set(known))} (echoic keys list)")
+        raise LocalError(f"no certificate of '{name}' is known{did_you_mean(name, known)} (echoic keys list)")
     path = authority.rotate(name)
     print(json_text({"name": name, "file": str(path)}) if as_json else path)
     say(f"`{name}` has another key; copy {identity_path(name).name} to where it is used")

@@ -34,8 +34,17 @@ from echoic.trust.certificates import (
     make_certificate,
     make_revocations,
     read_certified,
+    read_terms,
 )
-from echoic.trust.folder import AUTHORITY, ISSUERS, REVOKED, REVOKED_TOKENS, authority_folder, identity_path
+from echoic.trust.folder import (
+    AUTHORITY,
+    ISSUERS,
+    REVOKED,
+    REVOKED_TOKENS,
+    authority_folder,
+    identity_names,
+    identity_path,
+)
 from echoic.trust.keys import SigningKey
 from echoic.trust.ledger import READ_BYTES_MAX, Issued, Ledger, read_ledger, write_ledger
 from echoic.trust.private_files import read_private, write_private
@@ -120,17 +129,24 @@ class Authority:
         """Issue key and certificate of a name anew, for the same hosts and as many days, and return their file.
 
         Whoever reads the file at any moment has a pair that belongs together. The certificate before holds until it
-        expires or is revoked.
+        expires or is revoked. One that has expired is renewed all the same: what the ledger has dropped is in its file.
 
         Raises:
-            LocalError: The name has no certificate that holds, or the ledger is full.
+            LocalError: The authority has never certified this name, its file is gone or not from here, or the ledger is
+                full.
         """
         with self._alone():
-            before = self._read().latest(name)
-            if before is None:
-                raise LocalError(f"no certificate of `{name}` is known; `echoic keys issue {name}` makes one")
-            days = max(1, round((before.expires - before.begins) / 86400))
-            return self._issue(name, before.scope, days, replace=True)
+            hosts, days = self._terms(name)
+            return self._issue(name, hosts, days, replace=True)
+
+    def renewable(self) -> frozenset[str]:
+        """Return the names whose certificates are in the ledger or in a file, also those that have expired.
+
+        Raises:
+            LocalError: The ledger cannot be read.
+        """
+        listed = {each.name for each in self._read().entries if each.kind == "certificate"}
+        return frozenset(listed | set(identity_names(self.folder.parent)))
 
     def issue_token(self, who: str, rights: Sequence[str], channels: Sequence[str], seconds: int) -> str:
         """Return a token that holds from here on for some seconds.
@@ -158,6 +174,17 @@ class Authority:
                 raise LocalError(f"no certificate or token of the name or id `{what[:80]}` holds")
             self._write(ledger)
         return found
+
+    def _terms(self, name: str) -> tuple[tuple[str, ...], int]:
+        """Return for which hosts and how many days the last certificate of a name is."""
+        before = self._read().latest(name)
+        if before is not None:
+            return before.scope, max(1, round((before.expires - before.begins) / 86400))
+        path = identity_path(name, self.folder.parent)
+        pem = read_private(path)
+        if pem is None:
+            raise LocalError(f"no certificate of `{name}` is known; `echoic keys issue {name}` makes one")
+        return read_terms(self._certified, pem, name, str(path))
 
     def _issue(self, name: str, hosts: tuple[str, ...], days: int, *, replace: bool) -> Path:
         if not 1 <= days <= DAYS_MAX:

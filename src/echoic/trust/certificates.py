@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -42,6 +43,7 @@ __all__ = [
     "make_certificate",
     "make_revocations",
     "read_certified",
+    "read_terms",
 ]
 
 AUTHORITY_DAYS: Final = 3650
@@ -50,6 +52,7 @@ HOSTS_MAX: Final = 64
 HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_\-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_\-]{0,62})*\Z")
 DIGEST: Final = hashes.SHA256()
 CLOCKS_DIFFER: Final = datetime.timedelta(minutes=5)
+ONE_DAY: Final = datetime.timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,27 @@ def read_certified(certificate: bytes, key: bytes, place: str) -> Certified:
     if not isinstance(private, ec.EllipticCurvePrivateKey) or made.public_key() != private.public_key():
         raise LocalError(f"the certificate and the key in {place} do not belong together")
     return Certified(made, private)
+
+
+def read_terms(authority: Certified, pem: bytes, name: str, place: str) -> tuple[tuple[str, ...], int]:
+    """Return for which hosts and how many days the authority has certified somebody, also if that is over.
+
+    Raises:
+        LocalError: It is no certificate, not of this authority, or for somebody else.
+    """
+    try:
+        made = x509.load_pem_x509_certificate(pem)
+        names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise LocalError(f"expected a certificate of `{name}` in PEM, got something else in {place}") from error
+    try:
+        made.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature) as error:
+        raise LocalError(f"the certificate in {place} is not of this authority, so that it cannot renew it") from error
+    if URI_SCHEME + name not in names.get_values_for_type(x509.UniformResourceIdentifier):
+        raise LocalError(f"the certificate in {place} is not for `{name}`")
+    hosts = tuple(str(each.value) for each in names if not isinstance(each, x509.UniformResourceIdentifier))
+    return hosts, max(1, round((made.not_valid_after_utc - made.not_valid_before_utc) / ONE_DAY))
 
 
 def check_host(host: str) -> x509.GeneralName:

@@ -32,6 +32,6 @@ def identity_path(name: str, root: Path | None = None) -> Path:
     return (root or home()) / "identities" / f"{name}.pem"
 
 
-def identity_names() -> list[str]:
-    """Return the names for which there is a certificate here."""
-    return sorted(path.stem for path in (home() / "identities").glob("[!.]*.pem"))
+def identity_names(root: Path | None = None) -> list[str]:
+    """Return the names for which there is a certificate; `root` is `home()` if not given."""
+    return sorted(path.stem for path in ((root or home()) / "identities").glob("[!.]*.pem"))
