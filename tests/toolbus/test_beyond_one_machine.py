@@ -52,6 +52,17 @@ def test_a_tool_without_a_certificate_comes_in_by_a_token(open_bus: Bus, authori
     assert open_bus.value == 3
 
 
+def test_a_signed_token_is_not_said_in_the_clear(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TB_TOKEN", token_for(authority, "tool:calc"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        words = ["-TB_HOST", "127.0.0.1", "-TB_PORT", str(listener.getsockname()[1])]
+        with pytest.raises(InsecureError, match=r"would go to 127\.0\.0\.1:\d+ in the clear.* TB_AUTHORITY"):
+            Calc.run(words)
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
 def test_a_tool_with_a_certificate_needs_no_token(open_bus: Bus, authority: Authority) -> None:
     authority.issue("adder", ["127.0.0.1"])
     connected(open_bus, "", Identity.named("adder"))

@@ -72,3 +72,9 @@ def test_it_is_refused_with_a_reason(sums: Path, make_bus: MakeBus) -> None:
     done = subprocess.run([sums, "-TB_HOST", host, "-TB_PORT", port], timeout=60, check=False, capture_output=True)
     assert done.returncode == 1
     assert b"the script has no tool `sums`" in done.stderr
+
+
+def test_a_signed_token_does_not_leave_the_machine_in_the_clear(sums: Path) -> None:
+    words = [sums, "-TB_HOST", "192.0.2.1", "-TB_PORT", "7450"]  # an address of documents, where nobody is
+    done = subprocess.run(words, timeout=60, check=False, capture_output=True, env={"TB_TOKEN": "echoic1.claims.seal"})
+    assert (done.returncode, done.stderr) == (1, b"sums: a signed token goes through TLS only\n")

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from echoic.errors import ClosedError, EchoicError, UnreachableError
+from echoic.errors import ClosedError, EchoicError, InsecureError, UnreachableError
 from echoic.links import Connection, Identity, Visitor, dial, format_address, is_loopback, parse_address
 from echoic.toolbus.greeting import ToolGreeting
 from echoic.toolbus.protocol import (
@@ -52,6 +52,7 @@ from echoic.toolbus.references.words import (
     encode_end,
 )
 from echoic.toolbus.sessions import Session
+from echoic.trust import is_signed
 from echoic.wire import Frame, FrameReader
 from echoic.wire.frames import Buffer, size_of
 
@@ -353,6 +354,7 @@ def dial_bus(
 
     Raises:
         AddressError: It is not an address.
+        InsecureError: There is a signed token to show and no authority to know the bus by, so that anybody could read it.
         UnreachableError: Nobody answers there, or not in time.
         RefusedError: The bus does not want this tool; the message says why.
         RemoteError: It is not a bus.
@@ -367,6 +369,11 @@ def dial_bus(
 
 def _greet(address: str, hello: Hello, identity: Identity | Visitor | None, timeout: float) -> Greeted:
     """Connect to a bus and greet it; raises what `dial_bus` does."""
+    if identity is None and is_signed(hello.token):
+        raise InsecureError(
+            f"the token would go to {address} in the clear, and whoever reads it may use it; name the authority of the bus "
+            "by TB_AUTHORITY or `identity=Visitor.of_authority()`"
+        )
     connection = dial(address, identity, timeout=timeout)
     deadline = time.monotonic() + timeout
     reader = FrameReader(payload_bytes_max=MESSAGE_BYTES_MAX)

@@ -232,6 +232,7 @@ class Tool:
                 TB_DATA_LISTEN say by default.
 
         Raises:
+            InsecureError: The token is a signed one, and nothing says by which authority to know the bus.
             UnreachableError: Nobody answers there.
             RefusedError: The bus does not want this tool; where the interfaces differ the message has both.
             RemoteError: It is not a bus.

@@ -7,7 +7,7 @@ from echoic.trust.names import check_name, is_name
 from echoic.trust.private_files import home, make_private_folder, mode_in, open_private, read_private, write_private
 from echoic.trust.revocations import Revocations
 from echoic.trust.rights_file import load_rights, rights_path
-from echoic.trust.tokens import ALL_RIGHTS, Claims, new_token_id, read_token, sign_token
+from echoic.trust.tokens import ALL_RIGHTS, Claims, is_signed, new_token_id, read_token, sign_token
 from echoic.trust.trusted import (
     TrustedKey,
     read_trust,
@@ -33,6 +33,7 @@ __all__ = [
     "identity_names",
     "identity_path",
     "is_name",
+    "is_signed",
     "key_path",
     "load_rights",
     "make_private_folder",

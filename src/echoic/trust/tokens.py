@@ -30,7 +30,7 @@ from echoic.errors import LocalError, RefusedError
 from echoic.trust.keys import SIGNATURE_BYTES, SigningKey, verify
 from echoic.trust.names import is_name
 
-__all__ = ["ALL_RIGHTS", "TOKEN_LETTERS_MAX", "Claims", "new_token_id", "read_token", "sign_token"]
+__all__ = ["ALL_RIGHTS", "TOKEN_LETTERS_MAX", "Claims", "is_signed", "new_token_id", "read_token", "sign_token"]
 
 VERSION: Final = "echoic1"
 TOKEN_LETTERS_MAX: Final = 8192
@@ -55,6 +55,11 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From when on no longer."""
     id: str
     """Tells this token from others, so that it can be revoked."""
+
+
+def is_signed(text: str) -> bool:
+    """Return whether a text says that it is a token which somebody has signed, other than a secret of one program."""
+    return text.startswith(f"{VERSION}.")
 
 
 def new_token_id() -> str:
