@@ -83,8 +83,8 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
     """Renew a certificate: another key, the same name, hosts and days.
 
     Hubs that run take it for their next connection, without a restart. The one before holds until it expires; revoke it
-    by its number (`echoic keys list`) if its key is known to others. One that has expired is renewed as well, as long as
-    its file is here.
+    by its number (`echoic keys list`) if its key is known to others. One that has expired is renewed as well, as long
+    as its file is here.
 
     Try:
         echoic keys rotate lab

@@ -13,12 +13,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from echoic.cli.screen import say
 from echoic.errors import LocalError
 from echoic.testing import ChannelFuzzer, FrameFuzzer, Fuzzer, FuzzReport
 from echoic.testing.parsers import PARSERS, Parser, choose, kept_corpus, kept_inputs, parser_named
 from echoic.testing.parsers import keep as keep_inputs
 from echoic.testing.trials import Findings
 from echoic.testing.trials.coverage import fuzz_parsers as run_fuzzer
+from echoic.testing.trials.coverage import require_atheris
 
 __all__ = ["fuzz_channels", "fuzz_frames", "fuzz_parsers"]
 
@@ -96,10 +98,13 @@ def fuzz_parsers(
         as_json: Print the report as JSON.
     """
     rows = [parser_named(name) for name in parsers] or list(PARSERS)
+    _check("--seconds", seconds, seed)
+    require_atheris("`echoic fuzz parsers`")
     corpus = kept_corpus()
     if keep and corpus is None:
         raise LocalError("inputs are kept in a checkout of echoic, and this is none")
     start = time.time_ns() % 2**31 if seed is None else seed
+    say(f"{len(rows)} parsers, {seconds} s each, seed {start}")
     with tempfile.TemporaryDirectory(prefix="echoic-fuzz-") as temporary:
         folder = findings or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,10 +141,28 @@ def _tell_nobody(_: int) -> None:
     """Hear how far it is, and say nothing: libFuzzer has a log of its own."""
 
 
+def _check(option: str, number: int, seed: int | None) -> None:
+    """Refuse to look for nothing, and what is no seed.
+
+    Raises:
+        LocalError: Naming the limit.
+    """
+    if number < 1:
+        raise LocalError(f"expected a number of at least 1, got {number} - at {option}")
+    if seed is not None and seed < 0:
+        raise LocalError(f"a seed is at least 0, got {seed}")
+
+
 def _campaign(fuzzer: Callable[[Random], Fuzzer], count: int, seed: int | None, *, as_json: bool) -> None:
+    _check("--count", count, seed)
     start = time.time_ns() % 2**32 if seed is None else seed
+    say(f"{count:,} frames, seed {start}")
     began = time.perf_counter()
-    report = _run(fuzzer(Random(start)), count)  # noqa: S311 - a test is repeated by its seed
+    try:
+        report = _run(fuzzer(Random(start)), count)  # noqa: S311 - a test is repeated by its seed
+    except KeyboardInterrupt:
+        say(f"interrupted after {time.perf_counter() - began:.1f} s without a finding, seed {start}")
+        raise
     seconds = time.perf_counter() - began
     if as_json:
         print(msgspec.json.encode({"seed": start, "seconds": seconds, **msgspec.to_builtins(report)}).decode())

@@ -8,6 +8,7 @@ completes a word. Exit codes:
     2  wrong usage, also code that does not compile
     3  not found
     4  denied
+    130  interrupted by Ctrl-C or SIGTERM before it was done
 """
 
 import os

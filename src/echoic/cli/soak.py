@@ -50,7 +50,7 @@ def soak(
     """Run trials: let a fault happen again and again, and see that what echoic promises holds through it.
 
     Without a name, all trials are listed. The exit code is 1 if anything was found; what it was is printed, with the
-    seed that shows it again.
+    seed that shows it again. Ctrl-C ends the trial that runs; the outcomes before it are printed.
 
     Try:
         echoic soak
@@ -66,23 +66,74 @@ def soak(
         record: Append the outcome to a file, a line of JSON each.
         as_json: Print the outcome as JSON.
     """
-    if not trials:
+    if not trials and not release and size is seed is record is None:
         _list(as_json=as_json)
         return
-    if size is not None and size < 1:
-        raise LocalError(f"a size is at least 1, got {size}")
+    _check(trials, size, seed, release=release)
     every = [each for each in TRIALS if each.runs_here]
     chosen = every if trials == ("all",) else [trial_named(name) for name in trials]
     for trial in chosen:
         trial.load()  # before an hour of others has passed
-    outcomes = [_try_out(trial, _size_of(trial, size, release=release), seed, record) for trial in chosen]
-    if as_json:
-        print(json_text(outcomes))
-    else:
-        for outcome in outcomes:
-            _print(outcome)
-    if not all(outcome.clean for outcome in outcomes):
+    book = _Book(record)
+    outcomes: list[Outcome] = []
+    try:
+        for trial in chosen:
+            outcome = _try_out(trial, _size_of(trial, size, release=release), seed, book)
+            outcomes.append(outcome)
+    finally:  # those before Ctrl-C have taken their hours too
+        if as_json and outcomes:
+            print(json_text(outcomes))
+        elif not as_json:
+            for outcome in outcomes:
+                _print(outcome)
+    if book.incomplete or not all(outcome.clean for outcome in outcomes):
         sys.exit(1)
+
+
+def _check(trials: tuple[str, ...], size: int | None, seed: int | None, *, release: bool) -> None:
+    """Refuse what makes no sense.
+
+    Raises:
+        LocalError: Naming what.
+    """
+    if not trials:
+        raise LocalError("which trial? `echoic soak` lists them, `echoic soak all` runs all of them")
+    if release and size is not None:
+        raise LocalError(f"--release is a size of its own, so it does not go with --size {size}")
+    if size is not None and size < 1:
+        raise LocalError(f"a size is at least 1, got {size}")
+    if seed is not None and seed < 0:
+        raise LocalError(f"a seed is at least 0, got {seed}")
+
+
+class _Book:
+    """The file of `--record`, which is seen to be one that can be written before any trial begins."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Open it, if there is to be any.
+
+        Raises:
+            LocalError: It cannot be written.
+        """
+        self._path = path
+        self.incomplete = False
+        try:
+            self._append(b"")
+        except OSError as error:
+            raise LocalError(f"cannot write {path}: {error.strerror} - at --record") from error
+
+    def add(self, outcome: Outcome) -> None:
+        """Write an outcome; one that cannot be written is told, and ends neither its trial nor those behind it."""
+        try:
+            self._append(msgspec.json.encode(outcome) + b"\n")
+        except OSError as error:
+            self.incomplete = True
+            say(f"the outcome of {outcome.trial} is not in {self._path}: {error.strerror}")
+
+    def _append(self, line: bytes) -> None:
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(line)
 
 
 def _list(*, as_json: bool) -> None:
@@ -105,7 +156,7 @@ def _size_of(trial: Trial, size: int | None, *, release: bool) -> int:
     return trial.release_size if release else trial.test_size
 
 
-def _try_out(trial: Trial, size: int, seed: int | None, record: Path | None) -> Outcome:
+def _try_out(trial: Trial, size: int, seed: int | None, book: _Book) -> Outcome:
     start = time.time_ns() % 2**32 if seed is None else seed
     began = time.perf_counter()
     say(f"{trial.name}: {trial.fault}; {size:,} {trial.unit}, seed {start}")
@@ -124,13 +175,14 @@ def _try_out(trial: Trial, size: int, seed: int | None, record: Path | None) -> 
             commit_name(),
             f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         )
-        if record is not None:
-            with record.open("ab") as file:
-                file.write(msgspec.json.encode(outcome) + b"\n")
+        book.add(outcome)
         return outcome
 
     try:
         findings = _run(trial, size, start)
+    except KeyboardInterrupt:
+        say(f"{trial.name}: interrupted after {time.perf_counter() - began:.1f} s; {size:,} {trial.unit}, seed {start}")
+        raise
     except Exception as error:
         recorded(Findings((f"the trial itself has failed: {error!r}",)))
         raise

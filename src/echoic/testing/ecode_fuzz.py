@@ -38,6 +38,7 @@ WAITING_SECONDS_MAX: Final = 3600.0  # by the clock, for one program and for mak
 REPORT_EVERY: Final = 200
 PERTURB: Final = "165"
 REFUSALS_KEPT: Final = 20
+INTERRUPTED: Final = 130
 
 Progress = tuple[int, Tally, list["Finding"], list[str]]
 Judge: TypeAlias = Callable[[Case], Verdict]
@@ -98,18 +99,20 @@ def run_campaign(
         workers.append(_Worker(first, first + share, rig, patience_seconds, waiting_seconds_max))
         first += share
     began = told = time.monotonic()
-    while any(worker.alive for worker in workers) and len(report.findings) < FINDINGS_MAX:
-        wait([end for worker in workers if worker.alive for end in worker.ends()], timeout=1.0)
+    try:
+        while any(worker.alive for worker in workers) and len(report.findings) < FINDINGS_MAX:
+            wait([end for worker in workers if worker.alive for end in worker.ends()], timeout=1.0)
+            for worker in workers:
+                for progress in worker.receive():
+                    report.add(progress)
+                    if talk:
+                        sys.stdout.writelines(show(finding) + "\n" for finding in progress[2])
+            if talk and time.monotonic() - told > 10:
+                told = time.monotonic()
+                sys.stderr.write(f"{report.tally.programs} programs in {told - began:.0f} s\n")
+    finally:
         for worker in workers:
-            for progress in worker.receive():
-                report.add(progress)
-                if talk:
-                    sys.stdout.writelines(show(finding) + "\n" for finding in progress[2])
-        if talk and time.monotonic() - told > 10:
-            told = time.monotonic()
-            sys.stderr.write(f"{report.tally.programs} programs in {told - began:.0f} s\n")
-    for worker in workers:
-        worker.stop()
+            worker.stop()
     return report
 
 
@@ -175,6 +178,8 @@ class _Worker:
         self._current = context.Value("q", self._next)
         self._seen, self._waiting = self._next, Waiting(time.monotonic())
         os.environ["MALLOC_PERTURB_"] = PERTURB
+        # Ctrl-C at a terminal reaches all processes; what becomes of these, this one decides. A mask is inherited.
+        unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             self._process = context.Process(
                 target=_work,
@@ -183,6 +188,7 @@ class _Worker:
             )
             self._process.start()
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
             del os.environ["MALLOC_PERTURB_"]
         other.close()
 
@@ -297,8 +303,14 @@ def main() -> None:
         for seed in range(wish.seed, wish.seed + wish.count):
             sys.stdout.write(show(Finding(seed, "as drawn")) + "\n")
         return
+    if wish.count < 1:
+        parser.error(f"expected a number of at least 1, got {wish.count} - at --count")
     began = time.monotonic()
-    report = run_campaign(wish.seed, wish.count, max(1, wish.processes), talk=True)
+    try:
+        report = run_campaign(wish.seed, wish.count, max(1, wish.processes), talk=True)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted after {time.monotonic() - began:.0f} s of {wish.count} from seed {wish.seed}\n")
+        sys.exit(INTERRUPTED)
     tally = report.tally
     sys.stdout.write(
         f"{tally.programs} programs from seed {wish.seed} in {time.monotonic() - began:.0f} s, "

@@ -18,6 +18,7 @@ and everybody has the rights that it needs and no other.
 import argparse
 import random
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -58,6 +59,8 @@ AFTER_SECONDS: Final = ((0.0, 0.2), (0.2, 2.0))
 PORTS: Final = range(20_000, 30_000)  # below those that the system gives to whoever dials
 SHOW_SECONDS: Final = 2.0
 PROBLEMS_MAX: Final = 20
+ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTED: Final = 130
 
 
 class Kill(msgspec.Struct, frozen=True):
@@ -285,7 +288,12 @@ def run_campaign(
 ) -> CampaignReport:
     """Run a campaign in a folder that is removed afterwards, unless it is given or something is wrong."""
     place = folder or Path(tempfile.mkdtemp(prefix="echoic-kills-"))
-    report = Campaign(place, events, kills, seed, sinks=sinks, secured=secured, count=count).run(tell)
+    try:
+        report = Campaign(place, events, kills, seed, sinks=sinks, secured=secured, count=count).run(tell)
+    except KeyboardInterrupt:
+        if folder is None:
+            shutil.rmtree(place)
+        raise
     if folder is None and report.clean:
         shutil.rmtree(place)
     return report
@@ -318,18 +326,30 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--count", action="store_true", help="print the number of each kill")
     chosen = parser.parse_args()
-    report = run_campaign(
-        chosen.events,
-        chosen.kills,
-        chosen.seed,
-        Teller(chosen.quiet),
-        folder=chosen.folder,
-        sinks=chosen.sinks,
-        secured=chosen.secured,
-        count=_print_count if chosen.count else lambda _: None,
-    )
+    for each in ENDING:
+        signal.signal(each, _end)
+    try:
+        report = run_campaign(
+            chosen.events,
+            chosen.kills,
+            chosen.seed,
+            Teller(chosen.quiet),
+            folder=chosen.folder,
+            sinks=chosen.sinks,
+            secured=chosen.secured,
+            count=_print_count if chosen.count else lambda _: None,
+        )
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     sys.stdout.write(f"{msgspec.json.encode(report).decode()}\n")
     sys.exit(0 if report.clean else 1)
+
+
+def _end(*_: object) -> None:
+    """End in order, by the first of the signals that say so; another one must not disturb that."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _print_count(number: int) -> None:

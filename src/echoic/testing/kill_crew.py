@@ -36,6 +36,7 @@ class Crew:
         code = 1
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not what it means to the parent
             role()
             code = 0
         finally:  # whatever it is, this process must not go on as its parent

@@ -354,7 +354,7 @@ def dial_bus(
 
     Raises:
         AddressError: It is not an address.
-        InsecureError: There is a signed token to show and no authority to know the bus by, so that anybody could read it.
+        InsecureError: There is a signed token to show, which anybody could read, since no authority is named.
         UnreachableError: Nobody answers there, or not in time.
         RefusedError: The bus does not want this tool; the message says why.
         RemoteError: It is not a bus.
@@ -371,8 +371,8 @@ def _greet(address: str, hello: Hello, identity: Identity | Visitor | None, time
     """Connect to a bus and greet it; raises what `dial_bus` does."""
     if identity is None and is_signed(hello.token):
         raise InsecureError(
-            f"the token would go to {address} in the clear, and whoever reads it may use it; name the authority of the bus "
-            "by TB_AUTHORITY or `identity=Visitor.of_authority()`"
+            f"the token would go to {address} in the clear, and whoever reads it may use it; name the authority of the "
+            "bus by TB_AUTHORITY or `identity=Visitor.of_authority()`"
         )
     connection = dial(address, identity, timeout=timeout)
     deadline = time.monotonic() + timeout

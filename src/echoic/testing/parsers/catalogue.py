@@ -67,4 +67,9 @@ def parser_named(name: str) -> Parser:
     for parser in PARSERS:
         if parser.name == name:
             return parser
-    raise LocalError(f"there is no parser `{name[:40]}`, expected one of: {', '.join(each.name for each in PARSERS)}")
+    from echoic.ecode.syntax.nearest import did_you_mean  # late: a compiler comes with it
+
+    names = [each.name for each in PARSERS]
+    raise LocalError(
+        f"there is no parser `{name[:40]}`{did_you_mean(name, names)}, expected one of: {', '.join(names)}"
+    )

@@ -282,4 +282,7 @@ def trial_named(name: str) -> Trial:
     for trial in TRIALS:
         if name in (trial.name, str(trial.number)):
             return trial
-    raise LocalError(f"there is no trial `{name[:40]}`, expected one of: {', '.join(each.name for each in TRIALS)}")
+    from echoic.ecode.syntax.nearest import did_you_mean  # late: a compiler comes with it
+
+    names = [each.name for each in TRIALS]
+    raise LocalError(f"there is no trial `{name[:40]}`{did_you_mean(name, names)}, expected one of: {', '.join(names)}")

@@ -38,14 +38,17 @@ RUNS: Final = "stat::number_of_executed_units:"
 ADDED: Final = "stat::new_units_added:"
 
 
-def require_atheris() -> None:
+def require_atheris(who: str = "trial coverage") -> None:
     """Do nothing if there is a fuzzer.
 
     Raises:
-        LocalError: There is none; it says what to install.
+        LocalError: There is none; it says who needs it, and what to install.
     """
     if importlib.util.find_spec("atheris") is None:
-        raise LocalError("trial coverage needs atheris, which is there for Linux on x86_64: pip install 'atheris>=3.0'")
+        raise LocalError(
+            f"{who} needs atheris, which is there for Linux on x86_64: pip install 'atheris>=3.0', or `./run test "
+            "--version` in a checkout of echoic"
+        )
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:

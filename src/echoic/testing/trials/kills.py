@@ -5,6 +5,7 @@ one of its own, and prints a line for each kill and its report at the end. Half 
 plain, half of such as have certificates, and the rights of their roles.
 """
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ __all__ = ["EVENTS_PER_KILL", "findings_of", "run"]
 
 EVENTS_PER_KILL: Final = 50_000
 ERROR_CHARACTERS_MAX: Final = 2000
+END_SECONDS: Final = 10.0
 
 
 def run(size: int, seed: int, tell: Tell) -> Findings:
@@ -54,6 +56,8 @@ def _follow(campaign: "subprocess.Popen[str]", tell: Tell) -> CampaignReport | N
             tell(int(line))
     except BaseException:
         campaign.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            campaign.wait(END_SECONDS)  # it kills its processes and removes its folder
         raise
     return None
 
