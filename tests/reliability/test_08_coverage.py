@@ -11,8 +11,8 @@ from echoic.errors import EchoicError, LocalError
 from echoic.testing.parsers import PARSERS, Parser, kept_corpus, kept_inputs, parser_named
 from echoic.testing.parsers.repairs import BOMBS
 from echoic.testing.trials import coverage
-from tests.reliability.trying import try_out
 from tests.cli.terminals import type_here
+from tests.reliability.trying import try_out
 
 HERE = Path(__file__).parent
 CORPUS_BYTES_MAX = 1_000_000
@@ -93,7 +93,7 @@ def test_a_parser_that_believes_what_is_written_is_found_with_the_input_that_sho
 
 def test_where_there_is_no_atheris_the_trial_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(LocalError, match="trial coverage needs atheris.* pip install 'atheris"):
+    with pytest.raises(LocalError, match=r"trial coverage needs atheris.* pip install 'atheris"):
         coverage.run(1, 1, lambda done: None)
     code, _, said = type_here("fuzz", "parsers", "terms")
     assert code == 1

@@ -29,14 +29,18 @@ class Crew:
         """Fork a process."""
         sys.stdout.flush()
         sys.stderr.flush()
+        # A signal in between would have the parent forget a process.
+        unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         process = os.fork()
         if process:
             self._living[kind, index] = process
+            signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
             return
         code = 1
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not what it means to the parent
+            signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
             role()
             code = 0
         finally:  # whatever it is, this process must not go on as its parent
