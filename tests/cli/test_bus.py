@@ -1,6 +1,7 @@
 """`echoic bus` with real processes: running scripts with their tools, looking at them, ending them."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -130,6 +131,7 @@ def test_a_console_shows_a_running_bus_and_ends_it(system: Desk) -> None:
     _, listed, _ = type_here("bus", "console")
     assert [line.split()[0] for line in listed.splitlines()] == ["BUS", "office", "other"]
     assert second.interrupt(signal.SIGTERM) == 0
+    assert "ended by SIGTERM after" in second.err
 
     assert type_here("bus", "console", "office", "--shutdown") == (0, "", "bus office ends\n")
     assert running.ends() == 0
@@ -144,6 +146,7 @@ def test_ctrl_c_ends_a_bus_and_its_tools(system: Desk) -> None:
     poll(lambda: '"state":"ready"' in type_here("bus", "console", "--json")[1], "the tool to be there")
     assert running.interrupt() == 0
     assert "ended by Ctrl-C after" in running.err
+    assert re.search(r"^tools connect to 127\.0\.0\.1:\d+, Ctrl-C ends$", running.err, re.MULTILINE)
     assert "adder(1) >> tool ended" in running.out
 
 

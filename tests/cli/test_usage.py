@@ -54,6 +54,18 @@ def test_every_verb_shows_how_it_is_typed() -> None:
     assert [name for name, verb in verbs() if not re.search(r"^\s*Try\b", verb.help or "", re.MULTILINE)] == []
 
 
+@pytest.mark.parametrize("group", ["acl", "bus", "context", "fuzz", "keys", "names"])
+def test_a_group_without_a_verb_says_what_its_verbs_do(group: str) -> None:
+    command = [sys.executable, "-c", "from echoic.cli import main; main()", group]  # where nothing is imported yet
+    shown, helped = (
+        subprocess.run([*command, *more], check=False, capture_output=True, text=True).stdout
+        for more in ([], ["--help"])
+    )
+    listed = [line for line in shown.splitlines() if line.startswith("│ ")]
+    assert listed
+    assert [line for line in helped.splitlines() if line.startswith("│ ")][: len(listed)] == listed
+
+
 def test_every_verb_that_asks_for_names_takes_a_context() -> None:
     asking = {name for name, verb in verbs() if "--names" in options(verb)} - {"context add"}
     assert {name for name, verb in verbs() if "--context" in options(verb)} == asking

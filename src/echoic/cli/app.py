@@ -9,7 +9,7 @@ import echoic
 from echoic.cli.screen import printable
 from echoic.errors import EchoicError, ECodeError, ScriptError
 
-__all__ = ["app", "load_all", "report_error"]
+__all__ = ["GROUPS", "app", "load_all", "report_error"]
 
 HELP: Final = """
 Typed event channels whose consumers run their own code inside the producer.
@@ -138,9 +138,13 @@ fuzz.command("echoic.cli.fuzz:fuzz_channels", name="channels")
 fuzz.command("echoic.cli.fuzz:fuzz_parsers", name="parsers")
 
 
+GROUPS: Final = {each.name[0]: each for each in (acl, ecode, journal, keys, pipeline, context, names, group, bus, fuzz)}
+"""Those that have verbs of their own."""
+
+
 def load_all() -> None:
     """Import every verb, so that help can describe it."""
-    for each in (app, acl, ecode, journal, keys, pipeline, context, names, group, bus, fuzz):
+    for each in (app, *GROUPS.values()):
         each.resolved_commands()
 
 

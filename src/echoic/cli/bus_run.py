@@ -25,6 +25,7 @@ from cyclopts import Parameter
 
 from echoic.cli.bus_scripts import FAILED, PLAIN, Preparation, say_error, say_findings
 from echoic.cli.bus_tracing import TraceHead, TraceWriter
+from echoic.cli.ending import told_by
 from echoic.cli.meeting import attend, check_open, identity_named
 from echoic.cli.quantities import NANOSECONDS, bytes_of, nanoseconds_of
 from echoic.cli.screen import printable, say
@@ -196,6 +197,8 @@ class Run:
             bus = self.bus(stack, log_path)
             if words_path is not None:
                 bus.on_word(stack.enter_context(Recording(words_path)).add)
+            if any(tool.feature("kind") != "channel" for tool in self.script.tools):
+                say(f"tools connect to {bus.address}, Ctrl-C ends")
             self.watch(bus)
 
     def bus(self, stack: contextlib.ExitStack, log_path: Path | None = None) -> Bus:
@@ -245,8 +248,8 @@ class Run:
                 bus.close()
                 if not stuck and not self._asked_to_end.is_set():
                     bus.run()  # it is over: tells how
-            except KeyboardInterrupt:
-                say(f"ended by Ctrl-C after {bus.statistics().machine.steps} steps")
+            except KeyboardInterrupt as ending:
+                say(f"ended by {told_by(ending)} after {bus.statistics().machine.steps} steps")
                 bus.close()
                 return
             except ClosedError as error:

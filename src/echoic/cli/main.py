@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import echoic
+from echoic.cli.ending import Terminated
 from echoic.errors import ChannelNotFoundError, EchoicError, ECodeError, InsecureError, RefusedError, ScriptError
 
 __all__ = ["main"]
@@ -49,11 +50,13 @@ def main() -> None:
         complete_live(sys.argv[2:])
         return
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # who is told to end takes leave
-        from echoic.cli.app import app, load_all
+        signal.signal(signal.SIGTERM, _terminate)  # who is told to end takes leave
+        from echoic.cli.app import GROUPS, app, load_all
 
         if not sys.argv[1:] or HELP & set(sys.argv[1:]):
             load_all()
+        elif sys.argv[1:] == sys.argv[1:2] and sys.argv[1] in GROUPS:
+            GROUPS[sys.argv[1]].resolved_commands()  # it answers with what its verbs do
         app(_complete(sys.argv[1:]))
         sys.stdout.flush()
     except EchoicError as error:
@@ -66,6 +69,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(0 if sys.argv[1:2] and sys.argv[1] in STAYING else INTERRUPTED)
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 def _exit_code(error: EchoicError) -> int:
