@@ -1,6 +1,7 @@
 """`echoic keys init, issue, rotate, revoke, token`: from nothing to hubs that know each other."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -38,7 +39,10 @@ def test_an_authority_issues_renews_and_revokes(home: Path) -> None:
     assert "10.0.0.5, lab.example; a hub is it with --identity alice" in said
     assert "`echoic keys rotate alice` renews it" in keys("issue", "alice")[2]
     before = (home / "identities" / "alice.pem").read_bytes()
-    assert keys("rotate", "alice")[0] == 0
+    first = json.loads(keys("list", "--json")[1])[0]["id"]
+    code, _, said = keys("rotate", "alice")
+    assert code == 0
+    assert f"`echoic keys revoke {first}` ends it" in said
     assert (home / "identities" / "alice.pem").read_bytes() != before
     listed = json.loads(keys("list", "--json")[1])
     assert [(each["name"], each["use"], each["hosts"]) for each in listed] == [
@@ -48,7 +52,10 @@ def test_an_authority_issues_renews_and_revokes(home: Path) -> None:
     assert (code, out) == (0, f"certificate {listed[0]['id']} of alice\n")
     assert "copy" in said
     assert [each["use"] for each in json.loads(keys("list", "--json")[1])] == ["revoked certificate", "certificate"]
-    assert "until" in keys("list")[1]
+    line = keys("list")[1].splitlines()[1]
+    assert re.fullmatch(
+        rf"alice  revoked certificate  {first}  10\.0\.0\.5,lab\.example  from \S+ [\d:]{{8}}  until .*", line
+    )
     assert len(json.loads(keys("revoke", "alice", "--json")[1])) == 1
 
 
@@ -72,7 +79,12 @@ def test_a_certificate_that_has_expired_is_renewed(home: Path, monkeypatch: pyte
         (("issue", "bob", "--days", "0"), "holds for 1 to 3650 days"),
         (("token", "bob", "--right", "subscibe", "--channel", "x"), "did you mean 'subscribe'?"),
         (("token", "bob", "--right", "publish", "--channel", "x", "--hours", "0"), "more than 0"),
-        (("token", "b b", "--right", "publish", "--channel", "x"), "must be names"),
+        (
+            ("token", "b b", "--right", "publish", "--channel", "x"),
+            "cannot sign a token: its name has at most 64 letters, digits, `_`",
+        ),
+        (("token", "anonymous", "--right", "publish", "--channel", "x"), "its name cannot be `anonymous`"),
+        (("issue", "anonymous"), "a certificate's name cannot be `anonymous`, which stands for whoever shows none"),
     ],
 )
 def test_what_cannot_be_done_is_said_plainly(words: tuple[str, ...], said: str) -> None:

@@ -239,15 +239,25 @@ def test_what_came_before_something_changed_is_good_and_the_error_comes_next(con
 def test_files_that_cannot_be_used_are_reported(identity: Identity, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("this is not a certificate")
-    for wrong in (
-        Identity(tmp_path / "missing.pem", identity.key, identity.authority),
-        Identity(garbage, identity.key, identity.authority),
-        Identity(identity.certificate, garbage, identity.authority),
-        Identity(identity.certificate, identity.key, garbage),
+    other = Authority(tmp_path).issue("other")
+    own = (identity.certificate, identity.key, identity.authority)
+    for wrong, said in (
+        (Identity(tmp_path / "missing.pem", *own[1:]), r"cannot read .*missing\.pem: No such file"),
+        (
+            Identity(garbage, *own[1:]),
+            r"cannot use certificate .*: expected a certificate in PEM in .*garbage\.pem, found",
+        ),
+        (
+            Identity(own[0], garbage, own[2]),
+            r"cannot use .*: expected a private key in PEM in .*garbage\.pem, found none",
+        ),
+        (Identity(own[0], other.key, own[2]), r"cannot use certificate .*: the key in .* is that of another one"),
+        (Identity(*own[:2], garbage), r"^expected the certificate of an authority in PEM, .* in .*garbage\.pem$"),
+        (Identity(*own, garbage), r"^expected a list of revoked certificates and nothing else in .*garbage\.pem$"),
     ):
-        with pytest.raises(InsecureError, match="cannot use certificate"):
+        with pytest.raises(InsecureError, match=said):
             Listener("127.0.0.1:0", wrong)
-        with pytest.raises(InsecureError, match="cannot use certificate"):
+        with pytest.raises(InsecureError, match=said):
             dial("127.0.0.1:1", wrong)
 
 

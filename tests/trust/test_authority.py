@@ -364,7 +364,9 @@ def test_an_identity_whose_list_of_revoked_ones_cannot_be_read_refuses(
         case bytes():
             revoked.write_bytes(content)
     for make in (identity.listening_context, identity.dialling_context):
-        with pytest.raises(InsecureError, match="cannot use certificate"):
+        with pytest.raises(
+            InsecureError, match=r"^(cannot read|expected a list of revoked certificates.*) .*revoked\.pem"
+        ):
             make()
 
 

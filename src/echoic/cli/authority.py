@@ -97,9 +97,14 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
     known = authority.renewable()
     if name not in known:
         raise LocalError(f"no certificate of '{name}' is known{did_you_mean(name, known)} (echoic keys list)")
+    before = [
+        each.id for each in authority.issued() if (each.kind, each.name, each.revoked) == ("certificate", name, 0)
+    ]
     path = authority.rotate(name)
     print(json_text({"name": name, "file": str(path)}) if as_json else path)
     say(f"`{name}` has another key; copy {identity_path(name).name} to where it is used")
+    if before:
+        say(f"the one before holds as well; `echoic keys revoke {before[-1]}` ends it")
 
 
 def revoke(what: str, /, *, as_json: AsJson = False) -> None:

@@ -64,8 +64,8 @@ def list_keys(*, as_json: AsJson = False) -> None:
     """List the keys of yours, those whose modulators run here, and what your authority has issued.
 
     Your own sign what you ship. Of the others, `process` means that their modulators run inside your hubs and may do
-    what these may, `sandbox` that they run in a confined process beside them. Certificates and tokens
-    have a number or id, by which they can be revoked, and the date on which they expire.
+    what these may, `sandbox` that they run in a confined process beside them. Certificates and tokens have a number or
+    id, by which they can be revoked, and two times between which they hold. What was issued last stands last.
 
     Try:
         echoic keys list
@@ -154,12 +154,21 @@ def _issued() -> tuple[Issued, ...]:
 def _as_object(issued: Issued) -> dict[str, object]:
     use = f"{'revoked ' if issued.revoked else ''}{issued.kind}"
     kind = "hosts" if issued.kind == "certificate" else "channels"
-    return {"name": issued.name, "use": use, "id": issued.id, kind: list(issued.scope), "expires": issued.expires}
+    return {
+        "name": issued.name,
+        "use": use,
+        "id": issued.id,
+        kind: list(issued.scope),
+        "begins": issued.begins,
+        "expires": issued.expires,
+    }
 
 
 def _as_line(issued: Issued) -> str:
-    until = time.strftime("%Y-%m-%d", time.localtime(issued.expires))
-    return f"{issued.id}  {','.join(issued.scope)}  until {until}"
+    begins, until = (
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each)) for each in (issued.begins, issued.expires)
+    )
+    return f"{issued.id}  {','.join(issued.scope)}  from {begins}  until {until}"
 
 
 def _own_keys() -> list[tuple[str, SigningKey]]:

@@ -66,7 +66,7 @@ def soak(
         record: Append the outcome to a file, a line of JSON each.
         as_json: Print the outcome as JSON.
     """
-    if not trials and not release and size is seed is record is None:
+    if not (trials or release) and all(wish is None for wish in (size, seed, record)):
         _list(as_json=as_json)
         return
     _check(trials, size, seed, release=release)

@@ -31,6 +31,7 @@ from typing import Final
 from echoic.errors import InsecureError
 from echoic.trust import authority_folder, identity_path, read_private
 from echoic.trust.folder import AUTHORITY, REVOKED
+from echoic.trust.tls_files import load_authority, load_pair, load_revoked
 
 __all__ = ["Identity", "Visitor", "serving_context"]
 
@@ -194,7 +195,7 @@ def _fingerprint(identity: Identity | Visitor) -> Fingerprint:
     try:
         found = [os.stat(file) for file in files if file is not None]  # noqa: PTH116 - a third of the time
     except OSError as error:
-        raise InsecureError(f"cannot use {_told(identity)}: {error}") from error
+        raise InsecureError(f"cannot read {error.filename}: {error.strerror}") from error
     return tuple((each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
 
 
@@ -206,37 +207,12 @@ def _make(identity: Identity | Visitor, role: Role) -> ssl.SSLContext:
     context.options &= ~UNFINISHED
     if listens:
         context.num_tickets = 0  # sessions are not resumed; a ticket nobody reads would reset the connection
-    try:
-        if isinstance(identity, Identity):
-            context.load_cert_chain(identity.certificate, identity.key, password=_refuse_password)
-        context.load_verify_locations(identity.authority)
-        if identity.revoked is not None:
-            _load_revoked(context, identity.revoked)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise InsecureError(f"cannot use {_told(identity)}: {error}") from error
+    if isinstance(identity, Identity):
+        load_pair(context, identity.certificate, identity.key)
+    load_authority(context, identity.authority)
+    if identity.revoked is not None:
+        load_revoked(context, identity.revoked)
     return context
-
-
-def _told(identity: Identity | Visitor) -> str:
-    """Return the files of an identity, for people."""
-    own = f"certificate {identity.certificate}, key {identity.key} and " if isinstance(identity, Identity) else ""
-    revoked = f" and revoked certificates {identity.revoked}" if identity.revoked else ""
-    return f"{own}authority {identity.authority}{revoked}"
-
-
-def _load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
-    """Have a context refuse what a list names.
-
-    Raises:
-        OSError: The list cannot be read.
-        ValueError: It is none, or there is more in the file, which would be believed.
-    """
-    before = context.cert_store_stats()
-    context.load_verify_locations(revoked)
-    after = context.cert_store_stats()
-    if after["crl"] != 1 or after["x509"] != before["x509"]:
-        raise ValueError(f"expected a list of revoked certificates and nothing else in {revoked}")
-    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def serving_context(certificate: str | Path, key: str | Path | None) -> ssl.SSLContext:
@@ -251,13 +227,5 @@ def serving_context(certificate: str | Path, key: str | Path | None) -> ssl.SSLC
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    try:
-        context.load_cert_chain(certificate, key, password=_refuse_password)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise InsecureError(f"cannot use certificate {certificate} and key {key}: {error}") from error
+    load_pair(context, certificate, key)
     return context
-
-
-def _refuse_password() -> str:
-    """Keep OpenSSL from asking at the terminal."""
-    raise ValueError("the key is encrypted, expected one without a password")

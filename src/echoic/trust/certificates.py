@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from echoic.errors import LocalError
-from echoic.trust.names import URI_SCHEME, check_name
+from echoic.trust.names import URI_SCHEME, check_bearer
 
 __all__ = [
     "AUTHORITY_DAYS",
@@ -98,7 +98,7 @@ def make_certificate(
     Raises:
         LocalError: Nobody can be called this, or a host is none.
     """
-    check_name(name, "a certificate's")
+    check_bearer(name, "a certificate's")
     if len(hosts) > HOSTS_MAX:
         raise LocalError(f"a certificate is for at most {HOSTS_MAX} hosts, got {len(hosts)}")
     end = min(now + datetime.timedelta(days=days), authority.certificate.not_valid_after_utc)

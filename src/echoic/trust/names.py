@@ -9,8 +9,9 @@ import re
 from typing import Final
 
 from echoic.errors import LocalError
+from echoic.rights import ANONYMOUS
 
-__all__ = ["NAME_LETTERS_MAX", "URI_SCHEME", "check_name", "is_name"]
+__all__ = ["NAME_LETTERS_MAX", "URI_SCHEME", "check_bearer", "check_name", "is_name"]
 
 NAME_LETTERS_MAX: Final = 64
 URI_SCHEME: Final = "echoic:"
@@ -33,3 +34,14 @@ def check_name(name: str, whose: str = "a") -> None:
         raise LocalError(
             f"{whose} name has at most {NAME_LETTERS_MAX} letters, digits, `_`, `-`, `.` and `@`, got {name[:80]!r}"
         )
+
+
+def check_bearer(name: str, whose: str) -> None:
+    """Refuse to certify what cannot name anybody, or who has shown nothing; `whose` is as for `check_name`.
+
+    Raises:
+        LocalError: Naming the rule.
+    """
+    check_name(name, whose)
+    if name == ANONYMOUS:
+        raise LocalError(f"{whose} name cannot be `{ANONYMOUS}`, which stands for whoever shows none (rights)")

@@ -28,7 +28,7 @@ import msgspec
 
 from echoic.errors import LocalError, RefusedError
 from echoic.trust.keys import SIGNATURE_BYTES, SigningKey, verify
-from echoic.trust.names import is_name
+from echoic.trust.names import check_bearer, is_name
 
 __all__ = ["ALL_RIGHTS", "TOKEN_LETTERS_MAX", "Claims", "is_signed", "new_token_id", "read_token", "sign_token"]
 
@@ -73,6 +73,10 @@ def sign_token(key: SigningKey, claims: Claims) -> str:
     Raises:
         LocalError: The claims are none that anybody would believe, or too many.
     """
+    try:
+        check_bearer(claims.who, "its")
+    except LocalError as error:
+        raise LocalError(f"cannot sign a token: {error}") from error
     wrong = _wrong_with(claims)
     if wrong:
         raise LocalError(f"cannot sign a token: {wrong}")
