@@ -69,15 +69,16 @@ def test_answers_and_rules_are_json_too(rights: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected", "told"),
     [
-        (("check", "desk-1", "read", "trades"), "expected a right, one of publish"),
-        (("list", "--file", "nowhere"), "there is no file of rights nowhere"),
+        (("check", "desk-1", "read", "trades"), 1, "expected a right, one of publish"),
+        (("list", "--file", "nowhere"), 3, "there is no file of rights nowhere"),
+        (("check", "desk-1", "publish", "trades", "--file", "nowhere"), 3, "there is no file of rights nowhere"),
     ],
 )
-def test_what_cannot_be_answered_is_said(rights: Path, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_answered_is_said(rights: Path, words: tuple[str, ...], expected: int, told: str) -> None:
     code, out, said = type_here("acl", *words)
-    assert (code, out) == (1, "")
+    assert (code, out) == (expected, "")
     assert told in said
 
 
@@ -91,5 +92,5 @@ def test_a_mistake_in_the_file_is_named_with_its_line(rights: Path) -> None:
 def test_a_verb_goes_by_a_file_of_rights(rights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ECHOIC_RIGHTS", str(rights.with_name("missing")))
     code, _, said = type_here("up", "--names", "127.0.0.1:17399")
-    assert code == 1
+    assert code == 3
     assert "there is no file of rights" in said

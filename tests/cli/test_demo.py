@@ -142,7 +142,9 @@ def test_two_demos_do_not_share_a_folder(tmp_path: Path) -> None:
 def test_a_time_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     done = start("--seconds", "-1", folder=tmp_path)
 
-    assert done.communicate(timeout=RUN_SECONDS_MAX)[1].startswith("error: the channels go on for at most 3600 seconds")
+    assert done.communicate(timeout=RUN_SECONDS_MAX)[1].startswith(
+        "error: the channels go on for more than 0 and at most 3600"
+    )
     assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
 
 

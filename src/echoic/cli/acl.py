@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from echoic.cli.screen import json_text, say
 from echoic.cli.tables import print_table
-from echoic.cli.where import AsJson
+from echoic.cli.where import AsJson, rights_there
 from echoic.rights import RIGHTS, Decision, Right, Rights, check_right
 from echoic.trust import load_rights, rights_path
 
@@ -51,7 +51,7 @@ def check(
         file: The file of rights; `rights` in $ECHOIC_HOME or ~/.config/echoic if nothing is said.
         as_json: Print the answers as JSON.
     """
-    rights = load_rights(file)
+    rights = load_rights(rights_there(file or rights_path()))
     wanted = RIGHTS if what == "*" else (check_right(what),)
     decisions = [_explained(rights, who, right, where, derived_from or []) for right in wanted]
     if as_json:
@@ -94,7 +94,7 @@ def list_rules(*, file: RightsFile = None, as_json: AsJson = False) -> None:
         file: The file of rights; `rights` in $ECHOIC_HOME or ~/.config/echoic if nothing is said.
         as_json: Print the rules as JSON.
     """
-    rules = load_rights(file).rules
+    rules = load_rights(rights_there(file or rights_path())).rules
     if as_json:
         print(json_text(rules))
         return

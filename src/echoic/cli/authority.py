@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from echoic.cli.screen import json_text, say
 from echoic.cli.settings import did_you_mean
 from echoic.cli.where import AsJson, Flag
-from echoic.errors import LocalError
+from echoic.errors import ChannelNotFoundError, LocalError
 from echoic.trust import ALL_RIGHTS, identity_path
 from echoic.trust.authority import LOCAL_HOSTS, Authority
 from echoic.trust.certificates import CERTIFICATE_DAYS
@@ -96,7 +96,7 @@ def rotate(name: str, /, *, as_json: AsJson = False) -> None:
     authority = Authority.load()
     known = authority.renewable()
     if name not in known:
-        raise LocalError(f"no certificate of '{name}' is known{did_you_mean(name, known)} (echoic keys list)")
+        raise ChannelNotFoundError(f"no certificate of '{name}' is known{did_you_mean(name, known)} (echoic keys list)")
     before = [
         each.id for each in authority.issued() if (each.kind, each.name, each.revoked) == ("certificate", name, 0)
     ]
@@ -125,7 +125,9 @@ def revoke(what: str, /, *, as_json: AsJson = False) -> None:
     known = {word for each in authority.issued() if not each.revoked for word in (each.name, each.id)}
     if what not in known:
         hint = did_you_mean(what, known)
-        raise LocalError(f"no certificate or token of the name or id '{what[:80]}' holds{hint} (echoic keys list)")
+        raise ChannelNotFoundError(
+            f"no certificate or token of the name or id '{what[:80]}' holds{hint} (echoic keys list)"
+        )
     found = authority.revoke(what)
     if as_json:
         print(json_text([msgspec.to_builtins(each) for each in found]))

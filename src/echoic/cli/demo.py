@@ -78,7 +78,7 @@ def demo(
         where: Where names are served, unless somebody does so already.
     """
     if not 0 < seconds <= SECONDS_MAX:
-        raise PipelineError(f"the channels go on for at most {SECONDS_MAX:g} seconds, got {seconds:g}")
+        raise PipelineError(f"the channels go on for more than 0 and at most {SECONDS_MAX:g} seconds, got {seconds:g}")
     for package in ("pyspark", "pandas"):
         if importlib.util.find_spec(package) is None:
             raise PipelineError(f"the demo runs on Spark, and there is no {package}: pip install 'echoic[spark]'")

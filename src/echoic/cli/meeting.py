@@ -22,7 +22,7 @@ from typing import Final, Self
 from echoic.cli.settings import did_you_mean
 from echoic.cli.teller import tell_warnings
 from echoic.cli.where import Where, chosen_rights, surroundings
-from echoic.errors import InsecureError, UnreachableError
+from echoic.errors import ChannelNotFoundError, InsecureError, UnreachableError
 from echoic.hub import Hub
 from echoic.links import Identity, is_loopback, parse_address
 from echoic.trust import identity_names
@@ -84,14 +84,15 @@ def identity_named(name: str) -> Identity | None:
 
     Raises:
         LocalError: Nobody can be called this.
-        InsecureError: There is none of this name.
+        ChannelNotFoundError: There is none of this name.
+        InsecureError: Others than its owner may read its key.
     """
     if not name:
         return None
     known = identity_names()
     if name not in known:
         hint = did_you_mean(name, known)
-        raise InsecureError(f"there is no identity '{name}'{hint} (echoic keys list; echoic keys issue {name})")
+        raise ChannelNotFoundError(f"there is no identity '{name}'{hint} (echoic keys list; echoic keys issue {name})")
     return Identity.named(name)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 from cyclopts import Parameter
 
 from echoic.cli.settings import NAMES_DEFAULT, Surroundings, choose, choose_identity
-from echoic.errors import AddressError
+from echoic.errors import AddressError, ChannelNotFoundError
 
 __all__ = [
     "NAMES_DEFAULT",
@@ -23,6 +23,7 @@ __all__ = [
     "chosen",
     "chosen_rights",
     "names_address",
+    "rights_there",
     "surroundings",
 ]
 
@@ -125,6 +126,22 @@ def chosen(where: Where) -> Surroundings:
 
 
 def chosen_rights(path: Path | None) -> Path | None:
-    """Return the file of rights: of the option, else of the environment; None if hubs go by none."""
+    """Return the file of rights: of the option, else of the environment; None if hubs go by none.
+
+    Raises:
+        ChannelNotFoundError: It is not there.
+    """
     said = os.environ.get("ECHOIC_RIGHTS")
-    return path if path is not None else Path(said) if said else None
+    chosen = path if path is not None else Path(said) if said else None
+    return None if chosen is None else rights_there(chosen)
+
+
+def rights_there(path: Path) -> Path:
+    """Return the path of a file of rights.
+
+    Raises:
+        ChannelNotFoundError: It is not there.
+    """
+    if not path.exists():
+        raise ChannelNotFoundError(f"there is no file of rights {path}; docs/how-to/grant-rights.md shows one")
+    return path
