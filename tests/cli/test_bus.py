@@ -146,8 +146,17 @@ def test_ctrl_c_ends_a_bus_and_its_tools(system: Desk) -> None:
     poll(lambda: '"state":"ready"' in type_here("bus", "console", "--json")[1], "the tool to be there")
     assert running.interrupt() == 0
     assert "ended by Ctrl-C after" in running.err
-    assert re.search(r"^tools connect to 127\.0\.0\.1:\d+, Ctrl-C ends$", running.err, re.MULTILINE)
+    assert "tools connect to" not in running.err, "it has started all of them"
     assert "adder(1) >> tool ended" in running.out
+
+
+def test_a_bus_says_where_tools_connect_to_that_it_does_not_start(system: Desk) -> None:
+    write("sums.tb", SUMS.replace('command = "python adder.py"', "").replace("execute(adder, A?)", "rec-connect(A?)"))
+    running = system.start("bus", "run", "sums.tb", "-D", "LEFT=1").says("Ctrl-C ends\n")
+    host, port = re.findall(r"^tools connect to (127\.0\.0\.1):(\d+), Ctrl-C ends$", running.err, re.MULTILINE)[0]
+    subprocess.run([sys.executable, "adder.py", "-TB_HOST", host, "-TB_PORT", port], check=True, timeout=60)
+    assert running.ends() == 0
+    assert "sum 3" in running.out
 
 
 def test_a_script_in_which_nothing_can_happen_any_more_fails(system: Desk) -> None:

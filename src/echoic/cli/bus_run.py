@@ -197,7 +197,7 @@ class Run:
             bus = self.bus(stack, log_path)
             if words_path is not None:
                 bus.on_word(stack.enter_context(Recording(words_path)).add)
-            if any(tool.feature("kind") != "channel" for tool in self.script.tools):
+            if any(tool.feature("kind") != "channel" and not tool.feature("command") for tool in self.script.tools):
                 say(f"tools connect to {bus.address}, Ctrl-C ends")
             self.watch(bus)
 
