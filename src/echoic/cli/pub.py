@@ -10,11 +10,11 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from echoic.cli.declaring import declared_type, is_declaration
-from echoic.cli.meeting import attend
+from echoic.cli.meeting import attend, identity_named
 from echoic.cli.publishing import Publisher
 from echoic.cli.rendering import as_blocks
 from echoic.cli.screen import json_text, say
-from echoic.cli.where import NOWHERE, AsJson, Flag, Where
+from echoic.cli.where import NOWHERE, AsJson, Flag, Where, surroundings
 from echoic.errors import EchoicError, EncodeError, LocalError
 from echoic.formats import Format
 from echoic.formats.text_values import fit_event, parse_json, parse_words
@@ -106,7 +106,7 @@ def pub(
     if declared is not None and not stdin:
         _repeated(values, Format.of(declared))  # complains before a channel is created
     with attend(where, "pub") as hub:
-        publisher = Publisher(hub, channel, declared)
+        publisher = Publisher(hub, channel, declared, identity_named(surroundings(where).identity))
         events = _lines(publisher.format) if stdin else _repeated(values, publisher.format)
         told = Count()
         try:
@@ -119,6 +119,9 @@ def pub(
             _summarise(publisher, channel, told, as_json=as_json)
     if left:
         say(f"the recorder of '{channel}' has not confirmed {left} bytes of them: they may be lost")
+    if publisher.trouble:
+        say(f"some of them may have reached nobody: {publisher.trouble}")
+    if left or publisher.trouble:
         sys.exit(FAILED)
 
 

@@ -2,7 +2,11 @@
 
 The first to publish under a name creates the channel and manages it; later ones open it. When the manager ends, the
 name is free, and one of those that still publish creates the channel anew. As long as the manager answers they stay
-with it, even while the name server is being replaced.
+with it, even while the name server is being replaced. When neither answers they stay too: a channel that nobody can
+find is worth less than the sinks that are known.
+
+Events are not confirmed by anybody, so a right that is withdrawn or a certificate that expires would go unnoticed. So
+once a second it is looked whether the manager still has this publisher in its book, and what is wrong is said.
 """
 
 import threading
@@ -10,10 +14,19 @@ import time
 from typing import Final
 
 from echoic.channels import ChannelCounts, ChannelId
-from echoic.errors import ChannelExistsError, ChannelNotFoundError, EchoicError, LocalError, UnreachableError
+from echoic.cli.screen import say
+from echoic.errors import (
+    ChannelExistsError,
+    ChannelNotFoundError,
+    DeniedError,
+    EchoicError,
+    LocalError,
+    UnreachableError,
+)
 from echoic.formats import Format
 from echoic.hub import Channel, Hub, Source
-from echoic.monitor import find
+from echoic.links import Identity, own_credentials
+from echoic.monitor import browse, find
 
 __all__ = ["Publisher"]
 
@@ -25,8 +38,8 @@ CHECK_SECONDS: Final = 1.0
 class Publisher:
     """Submits events to whatever channel a name stands for, and creates it when there is none."""
 
-    def __init__(self, hub: Hub, channel: str, declared: object | None) -> None:
-        """Open or create the channel, and a source.
+    def __init__(self, hub: Hub, channel: str, declared: object | None, identity: Identity | None = None) -> None:
+        """Open or create the channel, and a source; `identity` is the hub's.
 
         Raises:
             ChannelNotFoundError: There is none, and no type to create it with.
@@ -36,13 +49,17 @@ class Publisher:
         self._hub = hub
         self._name = channel
         self._declared = declared
+        self._identity = identity
+        self.trouble = ""
+        """Why events may have reached nobody, as was said last; "" if there never was a reason."""
+        self._ailing: str | None = None  # "" until it is said
+        self._ailing_since = 0.0
         self._source: Source
         self.channel: Channel
         self._attach(self._open_patiently())
         self.created: Final = self._is_mine()
         self._stopped = threading.Event()
-        if "://" not in channel:
-            threading.Thread(target=self._keep, name="echoic-publisher", daemon=True).start()
+        threading.Thread(target=self._keep, name="echoic-publisher", daemon=True).start()
 
     @property
     def format(self) -> Format:
@@ -138,25 +155,64 @@ class Publisher:
             return self._hub.open(self._name)
 
     def _keep(self) -> None:
-        """Look once in a while whether the channel still has a manager."""
+        """Look once in a while whether events still go where they should."""
         while not self._stopped.wait(CHECK_SECONDS):
-            if self._is_mine():
-                continue
             try:
-                self._hub.describe(self.channel.id)
-            except (UnreachableError, LocalError):
-                self._move()
+                self._look()
+            except EchoicError as error:  # the next look tries again
+                self._explain(error)
+            else:
+                self._recover()
+
+    def _look(self) -> None:
+        """See that the channel has a manager, who lets this hub publish; go on with another one if it has none.
+
+        Raises:
+            EchoicError: Events may reach nobody.
+        """
+        if self._identity is not None and own_credentials(self._identity).expired(time.time()):
+            raise DeniedError("our certificate has expired, so nobody lets us in (echoic keys rotate)")
+        if self._is_mine():
+            return
+        try:
+            known = self._hub.describe(self.channel.id).sources
+        except (UnreachableError, LocalError):
+            if "://" in self._name:
+                raise
+            self._move()
+            return
+        if self._hub.address not in known:
+            self._source.confirm()
 
     def _move(self) -> None:
-        """Go on with the channel that the name stands for, or create it."""
+        """Go on with the channel that the name stands for, or create it.
+
+        Raises:
+            EchoicError: No name server answers, or the channel can be neither opened nor created.
+        """
+        browse(self._hub)
         if self._declared is None:
             self._declared = self._source.format
         former = self._source
-        try:
-            self._attach(self._open())
-            former.close()
-        except EchoicError:
-            return  # the next look tries again
+        self._attach(self._open())
+        former.close()
+
+    def _explain(self, error: EchoicError) -> None:
+        """Say once why events may reach nobody: at once if somebody has said no, else if it lasts."""
+        now = time.monotonic()
+        if self._ailing is None:
+            self._ailing, self._ailing_since = "", now
+        if self._ailing or self._stopped.is_set():
+            return
+        if isinstance(error, DeniedError | ChannelNotFoundError) or now - self._ailing_since >= PATIENCE_SECONDS:
+            self._ailing = self.trouble = str(error)
+            say(f"events of '{self._name}' may reach nobody: {error}")
+
+    def _recover(self) -> None:
+        """Say that all is well again, if the contrary was said."""
+        if self._ailing:
+            say(f"publishing to '{self._name}' goes on")
+        self._ailing = None
 
 
 def _group(name: str) -> str:

@@ -138,12 +138,21 @@ class Endpoints:
             known = known and context is None  # of which code may have been waiting that other sources have refused
         if not known:
             try:
-                self.switchboard.wait_for(
-                    self.member.manager, lambda core, answer: core.join(member, "source", answer), Joined, again=True
-                )
+                self.confirm_sources()
             except Exception:
                 self.remove_source(source)
                 raise
+
+    def confirm_sources(self) -> None:
+        """Have the manager say that this hub may have sources; return when every hub with sinks will be sent to.
+
+        Raises:
+            EchoicError: It may not, or the manager does not know the channel, or cannot be reached.
+        """
+        member = self.member
+        self.switchboard.wait_for(
+            member.manager, lambda core, answer: core.join(member, "source", answer), Joined, again=True
+        )
 
     def remove_source(self, source: int) -> int:
         """Take no more part with a source; return its position."""

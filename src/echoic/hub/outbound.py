@@ -227,6 +227,18 @@ class Source(Gathering):
         self._open.discard(self)
         return SourceState(self._member.id, self.id, position)
 
+    def confirm(self) -> None:
+        """Ask the channel's manager anew whether this hub may publish, and for the hubs that its events go to.
+
+        A right that is withdrawn is told to nobody who does not ask: events merely reach fewer sinks.
+
+        Raises:
+            DeniedError: It may not, any more perhaps.
+            ChannelNotFoundError: The manager does not know the channel, or this hub has no right to it at all.
+            UnreachableError: The manager does not answer, or does not let this hub in.
+        """
+        self._endpoints.confirm_sources()
+
     def close(self) -> None:
         """Send what has gathered, and end the source."""
         if (self._later or self._derived) and not self._closed and not inside_handler():

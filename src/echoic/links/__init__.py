@@ -7,7 +7,7 @@ from echoic.links.dialling import dial
 from echoic.links.exposure import check_exposure
 from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
-from echoic.links.own_name import own_name
+from echoic.links.own_name import own_credentials, own_name
 from echoic.links.ring import SHARED_BYTES_MIN
 from echoic.links.strangers import STRANGERS_MAX, Strangers, origin_of
 
@@ -27,6 +27,7 @@ __all__ = [
     "format_address",
     "is_loopback",
     "origin_of",
+    "own_credentials",
     "own_name",
     "parse_address",
     "plain_host",

@@ -7,6 +7,7 @@ once in a while whether the name stands for another one, and subscribes there.
 
 import difflib
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
@@ -18,6 +19,7 @@ __all__ = ["Followed", "Following", "browse", "find", "manager_of", "names_of", 
 
 SEEK_SECONDS: Final = 0.2
 CHECK_SECONDS: Final = 1.0
+LOST_SECONDS: Final = 3.0
 
 
 def browse(hub: Hub) -> list[ChannelEntry]:
@@ -98,6 +100,7 @@ class Following:
         self._say = say
         self._sink: Followed | None = None
         self._said = ""
+        self._lost_since = 0.0
         self._stopped = threading.Event()
         self._look()
         threading.Thread(target=self._keep_looking, name="echoic-following", daemon=True).start()
@@ -129,19 +132,38 @@ class Following:
             former, self._sink = self._sink, self._subscribe(found)
             self.channel = found
         except (ChannelNotFoundError, UnreachableError) as error:
-            self._explain(error)
+            if self.channel is None or self._lost(self.channel):
+                self._explain(error)
         except EchoicError as error:
             if not self._stopped.is_set():
                 self.failure = error
         else:
+            self._said = ""
             if former is not None:
                 former.close()
+
+    def _lost(self, channel: Channel) -> bool:
+        """Whether the manager of the channel that was found says nothing of it any more, for long enough to be said.
+
+        It need not: events come as long as sources know of the subscription, whoever serves names. And a manager that
+        is gone may be another's successor in a moment.
+        """
+        now = time.monotonic()
+        try:
+            self._hub.describe(channel.id)
+        except ChannelNotFoundError:
+            return True
+        except EchoicError:
+            self._lost_since = self._lost_since or now
+            return now - self._lost_since >= LOST_SECONDS
+        self._lost_since = 0.0
+        return False
 
     def _explain(self, error: EchoicError) -> None:
         """Say, once for each reason, why nothing comes."""
         reason = str(error).removeprefix(f"channel '{self._name}' ")
         message = f"waiting for channel '{self._name}': {reason}"
-        if self.channel is None and message != self._said and not self._stopped.is_set():
+        if message != self._said and not self._stopped.is_set():
             self._said = message
             self._say(message)
 

@@ -1,0 +1,148 @@
+"""Who loses his right or his certificate while a command runs is told so, and a publisher does not say success."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from echoic import Hub, Identity
+from echoic.cli.publishing import Publisher
+from echoic.monitor import Following
+from echoic.rights import parse_rights
+from echoic.testing.samples import Trade
+from echoic.testing.trials.tls_expiry import issue_brief
+from echoic.trust.authority import Authority
+from tests.conftest import StartHub
+from tests.hub.parties import eventually
+
+RULES = """
+allow exchange   publish,admin      *
+allow reader     subscribe          trades
+"""
+PUBLISH = "allow writer publish,subscribe trades\n"
+LOOK = "allow writer subscribe trades\n"
+BRIEF_SECONDS = 6.0
+
+
+class Exchange:
+    """A hub that serves names and manages `trades`, a reader there, and hubs of others."""
+
+    def __init__(self, home: Path, start_hub: StartHub) -> None:
+        self.authority = Authority.create()
+        for name in ("exchange", "reader", "writer"):
+            self.authority.issue(name, ["127.0.0.1"])
+        self._home = home
+        self._start = start_hub
+        self.hub = start_hub(identity=self.identity("exchange"), rights=parse_rights(RULES + PUBLISH))
+        self.trades = self.hub.create("trades", Trade)
+        self.got: list[int] = []
+
+    def identity(self, name: str) -> Identity:
+        return Identity.named(name, self._home)
+
+    def joined_by(self, identity: Identity) -> Hub:
+        return self._start(identity=identity, names=self.hub.address)
+
+    def allow(self, rules: str) -> None:
+        self.hub.set_rights(parse_rights(RULES + rules))
+
+    def read(self) -> None:
+        opened = self.joined_by(self.identity("reader")).open(self.trades.id, Trade)
+        opened.subscribe(lambda trade: self.got.append(trade.volume))
+
+
+@pytest.fixture
+def exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_hub: StartHub) -> Exchange:
+    monkeypatch.setenv("ECHOIC_HOME", str(tmp_path))
+    return Exchange(tmp_path, start_hub)
+
+
+@pytest.mark.parametrize("left", ["", LOOK], ids=["all of it", "what publishes"])
+def test_a_publisher_says_that_its_right_was_withdrawn_and_that_it_is_back(
+    exchange: Exchange, left: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = exchange.identity("writer")
+    publisher = Publisher(exchange.joined_by(writer), "trades", None, writer)
+    exchange.read()
+    publisher.await_subscribers(1)
+    publisher.submit(Trade("IBM", 1.0, 1))
+    eventually(lambda: exchange.got == [1], "an event has come")
+    assert publisher.trouble == ""
+    exchange.allow(left)
+    eventually(lambda: publisher.trouble, "the publisher knows")
+    said = capsys.readouterr().err
+    assert f"events of 'trades' may reach nobody: {publisher.trouble}" in said
+    assert ("may not publish `trades`" if left else "none that you have a right to") in publisher.trouble
+    exchange.allow(PUBLISH)
+    eventually(lambda: "publishing to 'trades' goes on" in capsys.readouterr().err, "it goes on")
+    publisher.submit(Trade("IBM", 1.0, 2))
+    eventually(lambda: exchange.got == [1, 2], "events come again")
+    assert publisher.trouble, "some may have been lost meanwhile"
+    publisher.stop()
+
+
+def test_a_publisher_whose_certificate_expires_says_so_and_founds_no_channel_that_nobody_finds(
+    exchange: Exchange, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brief = issue_brief(exchange.authority, "writer", BRIEF_SECONDS)
+    publisher = Publisher(exchange.joined_by(brief), "trades", Trade, brief)
+    eventually(lambda: publisher.trouble, "the publisher knows")
+    assert "our certificate has expired" in capsys.readouterr().err
+    assert publisher.channel.id == exchange.trades.id
+    publisher.stop()
+
+
+def test_a_publisher_stays_with_its_channel_while_neither_names_nor_manager_answer(start_hub: StartHub) -> None:
+    names = start_hub()
+    manager = start_hub(names=names.address)
+    id = manager.create("trades", Trade).id
+    publisher = Publisher(start_hub(names=names.address), "trades", Trade)
+    names.close()
+    manager.close()
+    eventually(lambda: publisher.trouble, "the publisher knows")
+    assert publisher.channel.id == id
+    publisher.stop()
+
+
+def test_a_follower_says_that_its_right_was_withdrawn_and_goes_on_when_it_is_back(exchange: Exchange) -> None:
+    said: list[str] = []
+    got: list[int] = []
+    hub = exchange.joined_by(exchange.identity("writer"))
+    following = Following(
+        hub,
+        "trades",
+        lambda channel: channel.subscribe(lambda trade: got.append(trade.volume)),
+        said.append,
+    )
+    source = exchange.trades.source()
+    eventually(lambda: source.submit(Trade("IBM", 1.0, 1)) or got, "events come")
+    exchange.allow("")
+    eventually(lambda: said, "it is said")
+    time.sleep(2.5)
+    assert [line.startswith("waiting for channel 'trades': ") for line in said] == [True], "once"
+    exchange.allow(PUBLISH)
+    eventually(lambda: source.submit(Trade("IBM", 1.0, 2)) or 2 in got, "events come again")
+    following.stop()
+
+
+def test_a_follower_whose_certificate_expires_says_so(exchange: Exchange) -> None:
+    said: list[str] = []
+    hub = exchange.joined_by(issue_brief(exchange.authority, "reader", BRIEF_SECONDS))
+    following = Following(hub, "trades", lambda channel: channel.subscribe(lambda _: None), said.append)
+    assert following.channel is not None
+    eventually(lambda: said, "it is said")
+    assert "it refuses our certificate, which has expired" in said[0]
+    following.stop()
+
+
+def test_a_follower_keeps_quiet_when_only_the_name_server_is_gone(start_hub: StartHub) -> None:
+    names = start_hub()
+    manager = start_hub(names=names.address)
+    manager.create("trades", Trade)
+    said: list[str] = []
+    hub = start_hub(names=names.address)
+    following = Following(hub, "trades", lambda channel: channel.subscribe(lambda _: None), said.append)
+    names.close()
+    time.sleep(5)
+    assert said == []
+    following.stop()
