@@ -12,6 +12,7 @@ from echoic.rights import parse_rights
 from echoic.testing.samples import Trade
 from echoic.testing.trials.tls_expiry import issue_brief
 from echoic.trust.authority import Authority
+from tests.cli.terminals import free_port, type_here
 from tests.conftest import StartHub
 from tests.hub.parties import eventually
 
@@ -146,3 +147,36 @@ def test_a_follower_keeps_quiet_when_only_the_name_server_is_gone(start_hub: Sta
     time.sleep(5)
     assert said == []
     following.stop()
+
+
+LOOKING = [("ls",), ("names", "ls"), ("info", "trades"), ("top", "--once")]
+
+
+@pytest.mark.parametrize("verb", LOOKING, ids=" ".join)
+@pytest.mark.parametrize(
+    ("identity", "reason"),
+    [
+        ("", "it may want TLS: name an "),
+        ("revoked", "it refuses our certificate, which is revoked"),
+        ("expired", "it refuses our certificate, which has expired"),
+    ],
+    ids=["nobody", "revoked", "expired"],
+)
+def test_who_is_not_let_in_is_told_why_and_not_that_nobody_is_there(
+    exchange: Exchange, verb: tuple[str, ...], identity: str, reason: str
+) -> None:
+    exchange.authority.issue("revoked", ["127.0.0.1"])
+    exchange.authority.revoke("revoked")
+    issue_brief(exchange.authority, "expired", -1.0)
+    code, out, said = type_here(*verb, "--names", exchange.hub.address, "--identity", identity)
+    assert (code, out) == (1, "")
+    assert f"the name server at {exchange.hub.address} " in said
+    assert reason in said
+    assert "nobody serves names" not in said
+
+
+def test_one_table_of_nobody_is_an_error() -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    code, out, said = type_here("top", "--once", "--names", nobody)
+    assert (code, out) == (1, "")
+    assert f"nobody serves names at {nobody}" in said

@@ -106,10 +106,13 @@ def ask_names(address: str, seconds: float = ANSWER_SECONDS, proof: Proof | None
     Raises:
         UnreachableError: It does not answer; the message says what to do.
     """
-    answers = browse_all([address], seconds, proof)
-    if address not in answers:
-        raise UnreachableError(f"nobody serves names at {address}; start `echoic up`, or pass --names HOST:PORT")
-    return answers[address]
+    refusing: set[str] = set()
+    answer = _ask_all([address], {"type": "Browse"}, seconds, proof, refusing).get(address)
+    if isinstance(answer, Listing):
+        return answer.channels
+    if refusing:
+        raise UnreachableError(f"the name server at {address} hangs up; it may want TLS: name an --identity")
+    raise UnreachableError(f"nobody serves names at {address}; start `echoic up`, or pass --names HOST:PORT")
 
 
 def browse_all(
@@ -134,9 +137,21 @@ def parameters_of(channel: Entry, seconds: float = ANSWER_SECONDS, proof: Proof 
 
 
 def _ask_all(
-    addresses: Iterable[str], message: Message, seconds: float, proof: Proof | None
+    addresses: Iterable[str],
+    message: Message,
+    seconds: float,
+    proof: Proof | None,
+    refusing: set[str] | None = None,
 ) -> dict[str, Listing | Described]:
-    """Ask hubs the same at the same time; return the answers that come in time, by address."""
+    """Ask hubs the same at the same time; return the answers that come in time, by address.
+
+    Args:
+        addresses: Of the hubs.
+        message: What they are asked.
+        seconds: How long they have.
+        proof: Who asks; None in the clear.
+        refusing: Where it is noted who is there and hangs up.
+    """
     deadline = time.monotonic() + seconds
     answers: dict[str, Listing | Described] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as open_until_the_end:
@@ -158,6 +173,8 @@ def _ask_all(
                 waiting -= 1
                 if question.answer is not None:
                     answers[question.address] = question.answer
+                elif question.hung_up and refusing is not None:
+                    refusing.add(question.address)
     return answers
 
 
@@ -168,6 +185,8 @@ class Question:
         self.address: Final = address
         self.line: Final = line
         self.answer: Listing | Described | None = None
+        self.hung_up = False
+        """Whether somebody is there, who hung up instead of saying anything that we understand."""
         self._message = message
         self._received = bytearray()
         self._begun = self._greeted = False
@@ -181,6 +200,9 @@ class Question:
             more = self._receive() if events & selectors.EVENT_READ else True
             if self.line.open and not self._greeted:
                 self._greet()
+        except ConnectionError:
+            self.hung_up = self._greeted
+            return False
         except (OSError, MalformedFrameError, msgspec.MsgspecError, UnicodeError, RecursionError):
             return False  # nobody is there, or nobody who speaks our language
         return more
@@ -199,6 +221,7 @@ class Question:
             elif kind == CONTROL and self._is_answer(payload):
                 self.line.send(_framed(0, {"type": "Farewell"}))
                 return False
+        self.hung_up = data == b"" and self._greeted
         return data != b""
 
     def _ask(self) -> None:

@@ -26,6 +26,7 @@ from echoic.cli.where import Where, names_address
 from echoic.codegen import compile_library
 from echoic.errors import PipelineError, UnreachableError
 from echoic.links import unix_path
+from echoic.monitor import browse
 
 __all__ = ["EXAMINATIONS", "Finding"]
 
@@ -144,8 +145,10 @@ def _name_server(where: Where) -> Finding:
     with visit(where, "doctor") as hub:
         begun = time.perf_counter()
         try:
-            known = hub.channels(address)
-        except UnreachableError:
+            known = browse(hub)
+        except UnreachableError as error:
+            if not str(error).startswith("nobody"):
+                return Finding("warn", str(error), "see `echoic keys list`, and which identity is meant")
             advice = "`echoic pub`, `echo` and `up` serve names themselves; or run `echoic names serve`"
             return Finding("info", f"nobody serves names at {address}", advice)
         milliseconds = (time.perf_counter() - begun) * 1000

@@ -26,6 +26,8 @@ SILENT_CELLS: Final = (SILENT, "", "", "")
 
 Browse: TypeAlias = Callable[[Iterable[str]], Mapping[str, list[Entry]]]
 """Returns which channels hubs manage, by their addresses."""
+Known: TypeAlias = Callable[[], list[Entry]]
+"""Returns what the name server knows; raises UnreachableError, which says what to do, if it does not answer."""
 Found: TypeAlias = list[tuple[Entry, Entry | None]]
 """What the name server knows, each with what its manager says; None when it says nothing."""
 
@@ -54,8 +56,8 @@ def ls(
         where: Where the name server is.
     """
     names = names_quickly(where)
-    with _asked_by(where) as browse:
-        found = _survey(names, browse, unnamed=everything)
+    with _asked_by(where) as (known, browse):
+        found = _survey(known, browse, unnamed=everything)
     if as_json:
         print(
             json_text([{**msgspec.to_builtins(detail or entry), "reachable": bool(detail)} for entry, detail in found])
@@ -92,12 +94,12 @@ def list_names(*, as_json: AsJson = False, where: Where = NOWHERE) -> None:
         as_json: Print a list of objects as JSON.
         where: Where the name server is.
     """
-    with _asked_by(where) as browse:
-        known = _named(names_quickly(where), browse)
+    with _asked_by(where) as (known, _):
+        entries = known()
     if as_json:
-        print(json_text([{"name": entry.name, "id": entry.id} for entry in known]))
+        print(json_text([{"name": entry.name, "id": entry.id} for entry in entries]))
     else:
-        print_table(["CHANNEL", "ID"], [[entry.name, entry.id] for entry in known])
+        print_table(["CHANNEL", "ID"], [[entry.name, entry.id] for entry in entries])
 
 
 def names_quickly(where: Where) -> str:
@@ -112,18 +114,19 @@ def names_quickly(where: Where) -> str:
 
 
 @contextmanager
-def _asked_by(where: Where) -> Iterator[Browse]:
-    """Give what asks hubs which channels they manage: a bare socket, or a hub for whoever has an identity.
+def _asked_by(where: Where) -> Iterator[tuple[Known, Browse]]:
+    """Give what asks the name server, and hubs which channels they manage: a bare socket, or a hub with an identity.
 
     Raises:
         AddressError: What was set is not an address.
         InsecureError: There is no such identity.
     """
     if not chosen(where).identity:
-        yield browse_all
+        yield lambda: ask_names(names_quickly(where)), browse_all
         return
     from echoic.cli.meeting import visit
     from echoic.monitor import ask_all
+    from echoic.monitor import browse as browse_names
 
     with visit(where, "ls") as hub:
 
@@ -131,31 +134,21 @@ def _asked_by(where: Where) -> Iterator[Browse]:
             answers = ask_all(addresses, hub.channels)
             return {at: msgspec.convert(each, list[Entry], from_attributes=True) for at, each in answers.items()}
 
-        yield browse
+        yield lambda: msgspec.convert(browse_names(hub), list[Entry], from_attributes=True), browse
 
 
-def _named(names: str, browse: Browse) -> list[Entry]:
-    """Return what a name server knows.
-
-    Raises:
-        UnreachableError: It does not answer.
-    """
-    answers = browse([names])
-    return answers[names] if names in answers else ask_names(names)  # which says what to do
-
-
-def _survey(names: str, browse: Browse, *, unnamed: bool = False) -> Found:
+def _survey(ask_known: Known, browse: Browse, *, unnamed: bool = False) -> Found:
     """Return all channels that a name server knows, with what their managers say.
 
     Args:
-        names: Its address.
+        ask_known: Asks the name server.
         browse: Asks hubs.
         unnamed: Return also what is derived from these channels and has no name there.
 
     Raises:
         UnreachableError: It does not answer.
     """
-    known = _named(names, browse)
+    known = ask_known()
     answers = browse(sorted({entry.manager for entry in known}))
     details = {entry.id: entry for entries in answers.values() for entry in entries}
     if unnamed:

@@ -12,10 +12,10 @@ import msgspec
 from cyclopts import Parameter
 
 from echoic.cli.loads_shown import load_lines
-from echoic.cli.meeting import attend
+from echoic.cli.meeting import attend, visit
 from echoic.cli.screen import json_text
 from echoic.cli.where import NOWHERE, AsJson, Where
-from echoic.errors import LocalError
+from echoic.errors import LocalError, UnreachableError
 from echoic.hub import Hub
 from echoic.monitor import Pipelines, load_between, take_sample
 
@@ -49,7 +49,7 @@ def top(
     if not 0 < interval < float("inf"):
         raise LocalError(f"expected an interval above 0, got {interval}")
     tables = 1 if once else count
-    with attend(where, "top") as hub:
+    with (visit if once else attend)(where, "top") as hub:  # who only looks does not serve names
         if as_json or tables is not None or not sys.stdout.isatty():
             _print_tables(hub, interval, tables, as_json=as_json)
         else:
@@ -59,8 +59,15 @@ def top(
 
 
 def _print_tables(hub: Hub, interval: float, tables: int | None, *, as_json: bool) -> None:
+    """Print tables until there are so many; while the name server is lost, its channels are shown as far as known.
+
+    Raises:
+        UnreachableError: The name server does not answer from the beginning, and some tables are all that is wanted.
+    """
     pipelines = Pipelines(hub)
     before, printed = take_sample(hub, pipelines), 0
+    if before.lost and tables is not None:
+        raise UnreachableError(before.lost)
     while tables is None or printed < tables:
         time.sleep(interval)
         after = take_sample(hub, pipelines)

@@ -332,7 +332,8 @@ class Top(App[None]):
         clock = time.strftime("%H:%M:%S", time.localtime(load.time))
         parts = [f"names at {load.names}", f"{len(load.channels)} channels", saved, clock]
         if load.lost:
-            parts.insert(1, "LOST: nobody serves names there")
+            nobody = load.lost.startswith("nobody")
+            parts.insert(1, "LOST: nobody serves names there" if nobody else "LOST: it does not let us in")
         if self.paused:
             parts.append("PAUSED")
         if self._wanted:

@@ -6,7 +6,7 @@ from typing import Final
 
 from echoic.channels import LARGE_FEATURE, Concentrator, Greeting
 from echoic.errors import UnreachableError
-from echoic.links import Connection
+from echoic.links import MAY_WANT_TLS, Connection
 from echoic.wire import Frame, FrameReader, Hello
 
 __all__ = ["HELLO_SECONDS", "first_frames", "greet", "hello_of"]
@@ -53,21 +53,24 @@ def greet(connection: Connection, greeting: Greeting, reader: FrameReader, frame
         OSError: The connection broke.
     """
     deadline = time.monotonic() + HELLO_SECONDS
+    hint = f"; {MAY_WANT_TLS}" if greeting.dialled and connection.credentials is None else ""
     _say(connection, greeting.opening, deadline)
     waiting = list(frames)
     while not greeting.done:
         if not waiting:
-            waiting = _await(connection, reader, deadline)
+            waiting = _await(connection, reader, deadline, hint)
         else:
             _say(connection, greeting.receive(waiting.pop(0)), deadline)
     return waiting
 
 
-def _await(connection: Connection, reader: FrameReader, deadline: float) -> list[Frame]:
+def _await(connection: Connection, reader: FrameReader, deadline: float, hint: str = "") -> list[Frame]:
     milliseconds = max(0, round((deadline - time.monotonic()) * 1000))
     data = connection.receive() if connection.readable(milliseconds) else None  # who is silent is not looked at
-    if data == b"" or time.monotonic() > deadline:
-        raise UnreachableError(f"{connection.peer} hung up, or took more than {HELLO_SECONDS:.0f} s, to say hello")
+    if data == b"":
+        raise UnreachableError(f"{connection.peer} hung up instead of saying hello{hint}")
+    if time.monotonic() > deadline:
+        raise UnreachableError(f"{connection.peer} took more than {HELLO_SECONDS:.0f} s to say hello")
     return reader.receive(data or b"")
 
 

@@ -10,8 +10,11 @@ from echoic.links.listener import Listener
 from echoic.links.own_name import own_credentials, own_name
 from echoic.links.ring import SHARED_BYTES_MIN
 from echoic.links.strangers import STRANGERS_MAX, Strangers, origin_of
+from echoic.links.tls import MAY_WANT_TLS, NO_TLS
 
 __all__ = [
+    "MAY_WANT_TLS",
+    "NO_TLS",
     "QUIET_SECONDS",
     "SHARED_BYTES_MIN",
     "STRANGERS_MAX",

@@ -57,7 +57,12 @@ from echoic.links.credentials import credentials_of
 from echoic.links.sockets import SocketConnection, closed_error
 from echoic.wire import Buffer
 
-__all__ = ["TlsConnection"]
+__all__ = ["MAY_WANT_TLS", "NO_TLS", "TlsConnection"]
+
+NO_TLS: Final = "no TLS connection with"
+"""How it is told, also to those who get the text alone, that somebody is there and one of us is not believed."""
+MAY_WANT_TLS: Final = "it may want TLS: name an identity (--identity)"
+"""What is told of somebody who is there and hangs up, to who has no identity."""
 
 TAKE_BYTES_MAX: Final = 256 * 1024
 JOIN_BYTES_MAX: Final = 64 * 1024
@@ -128,9 +133,9 @@ class TlsConnection(SocketConnection):
                 # It came together with the end of the handshake.
                 self._held = self._from_peer.pending > 0 or self._ssl.pending() > 0
         except TimeoutError as error:
-            raise UnreachableError(f"no TLS connection with {self.peer}: no answer for {timeout:g} seconds") from error
+            raise UnreachableError(f"{NO_TLS} {self.peer}: no answer for {timeout:g} seconds") from error
         except OSError as error:
-            raise UnreachableError(f"no TLS connection with {self.peer}: {_reason_of(error)}") from error
+            raise UnreachableError(f"{NO_TLS} {self.peer}: {_reason_of(error)}") from error
 
     def _shown(self) -> Mapping[str, object]:
         """Return the certificate that the peer has shown.

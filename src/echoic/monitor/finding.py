@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from echoic.channels import ChannelEntry, ChannelId, check_channel_name
 from echoic.errors import AddressError, ChannelNotFoundError, EchoicError, UnreachableError
 from echoic.hub import Channel, Hub
+from echoic.links import MAY_WANT_TLS, NO_TLS
 
 __all__ = ["Followed", "Following", "browse", "find", "manager_of", "names_of", "nearest"]
 
@@ -34,6 +35,8 @@ def browse(hub: Hub) -> list[ChannelEntry]:
     try:
         return [entry for entry in hub.channels(names) if manager_of(entry.id)]
     except UnreachableError as error:
+        if NO_TLS in str(error) or MAY_WANT_TLS in str(error):
+            raise UnreachableError(f"the name server at {names} does not let us in: {error}") from error
         raise UnreachableError(
             f"nobody serves names at {names}; start `echoic up`, or pass --names HOST:PORT or a channel id ({error})"
         ) from error
