@@ -1,5 +1,7 @@
 """Who loses his right or his certificate while a command runs is told so, and a publisher does not say success."""
 
+import logging
+import socket
 import time
 from pathlib import Path
 
@@ -7,6 +9,8 @@ import pytest
 
 from echoic import Hub, Identity
 from echoic.cli.publishing import Publisher
+from echoic.errors import UnreachableError
+from echoic.links import dial, parse_address
 from echoic.monitor import Following
 from echoic.rights import parse_rights
 from echoic.testing.samples import Trade
@@ -180,3 +184,35 @@ def test_one_table_of_nobody_is_an_error() -> None:
     code, out, said = type_here("top", "--once", "--names", nobody)
     assert (code, out) == (1, "")
     assert f"nobody serves names at {nobody}" in said
+
+
+def test_a_hub_logs_whom_it_refuses_and_why_however_many_they_are(
+    exchange: Exchange, caplog: pytest.LogCaptureFixture
+) -> None:
+    exchange.authority.issue("revoked", ["127.0.0.1"])
+    exchange.authority.revoke("revoked")
+    expired = issue_brief(exchange.authority, "expired", -1.0)
+    for identity in (exchange.identity("revoked"), expired) * 15:
+        speak(exchange.hub.address, b"GET / HTTP/1.1\r\n\r\n")
+        with pytest.raises(UnreachableError):
+            dial(exchange.hub.address, identity)
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    for reason in ("it speaks HTTP", "certificate has expired", "certificate revoked"):
+        assert len([line for line in told if reason in line]) == 1, told
+    assert len(told) == 3
+    assert all(line.startswith("refused a connection from 127.0.0.1:") for line in told)
+
+
+def test_who_looks_whether_somebody_listens_is_not_logged(exchange: Exchange, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(5):
+        socket.create_connection(parse_address(exchange.hub.address)).close()
+    exchange.read()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def speak(address: str, said: bytes) -> None:
+    """Say something that is not TLS, and wait for the end."""
+    with socket.create_connection(parse_address(address)) as connection:
+        connection.sendall(said)
+        while connection.recv(4096):
+            pass

@@ -3,11 +3,15 @@
 Two hubs may dial each other at the same moment; one of the two gives way. A stranger has a few seconds to say who it
 is, and there is room for so many strangers at a time (`links.strangers`). A member of a group that may not be one is
 told so, whether or not there is such a group here; whoever is refused for another reason is told nothing.
+
+The log of both sides says who was refused and why, within limits (`links.refusals`): that of the one that refuses, and
+that of a hub which was let in before and is not any more. Who was never let in is told by the error of what he wanted.
 """
 
 import contextlib
 import logging
 import secrets
+import ssl
 import threading
 import time
 from collections.abc import Sequence
@@ -15,12 +19,18 @@ from typing import TYPE_CHECKING, Final
 
 from echoic.channels import Audited, Greeting
 from echoic.engines.embedded import GROUP_FEATURE
-from echoic.errors import DeniedError, EchoicError, MalformedFrameError, ProtocolVersionError, UnreachableError
+from echoic.errors import (
+    DeniedError,
+    EchoicError,
+    MalformedFrameError,
+    ProtocolVersionError,
+    RemoteError,
+    UnreachableError,
+)
 from echoic.groups.messages import Introduction, Turned, decode_introduction, encode_message
 from echoic.hub.doorkeeping import check_home, check_member, decide_member, who_of
 from echoic.hub.hello import HELLO_SECONDS, first_frames, greet
-from echoic.links import Connection, Identity, Listener, dial
-from echoic.links.strangers import Strangers
+from echoic.links import NO_TLS, Connection, Identity, Listener, Refusals, Strangers, dial
 from echoic.wire import Frame, FrameKind, FrameReader, Hello, decode_hello, encode_frame, encode_hello
 from echoic.wire.frames import PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX_UNAUTHENTICATED
 
@@ -33,6 +43,7 @@ SETTLED_NS: Final = 2_000_000_000
 CROSSING_SECONDS: Final = (0.02, 0.1, 0.5, 1.0, 0.0)  # the last try is the last
 ACCEPT_MILLISECONDS: Final = 200
 PARTING_SECONDS: Final = 1.0
+HUNG_UP: Final = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
 log: Final = logging.getLogger("echoic.hub")
 
 
@@ -47,6 +58,8 @@ class Reception:
         self._dialling: list[str] = []
         self._answering: list[str] = []
         self._strangers: Strangers[Connection] = Strangers()
+        self._refusals = Refusals("refused a connection from")
+        self._shut_out = Refusals("not let in any more by")
         threading.Thread(target=self._accept_all, name="echoic-accept", daemon=True).start()
 
     def close(self) -> None:
@@ -61,6 +74,8 @@ class Reception:
         except (EchoicError, OSError) as error:
             refused = isinstance(error.__cause__, ConnectionRefusedError | FileNotFoundError)
             reason = str(error)
+            if NO_TLS in reason and self._switchboard.links_at(address):  # which was let in before
+                self._tell(self._shut_out.line(address, reason, time.monotonic_ns()))
             self._switchboard.do(lambda core: core.unreachable(address, reason, refused=refused))
         finally:
             self._dialling.remove(address)
@@ -94,14 +109,20 @@ class Reception:
                 self._meet(connection, reader=reader, frames=frames)
                 self._check_proof(connection, proofs)
         except (EchoicError, OSError) as error:
-            level = logging.INFO
             if isinstance(error, ProtocolVersionError):
-                level = logging.WARNING
                 self._part(connection)
-            log.log(level, "refused a connection from %s: %s", connection.peer, error)
+            if is_refusal(error):
+                self._tell(self._refusals.line(connection.peer, str(error), time.monotonic_ns()))
+            else:
+                log.info("nothing came of a connection from %s: %s", connection.peer, error)
             connection.close()
         finally:
             self._strangers.leave(connection)
+
+    def _tell(self, line: str) -> None:
+        """Log a line, if it is one and this hub goes on."""
+        if line and not self._switchboard.closed:
+            log.warning("%s", line)
 
     def _part(self, connection: Connection) -> None:
         """Say hello to a peer of another version, so that it can say as well why nothing comes of it."""
@@ -256,6 +277,13 @@ class Reception:
                 board.broke(link)  # a peer that dials again some time later has lost the connection
         with board.lock:
             return board.core.known(hub)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a stranger was refused, and did not merely hang up or give way to another connection."""
+    if isinstance(error, UnreachableError):
+        return NO_TLS in str(error) and not isinstance(error.__cause__, HUNG_UP)
+    return isinstance(error, RemoteError)
 
 
 def decode_first(frame: Frame) -> Hello:

@@ -8,6 +8,7 @@ from echoic.links.exposure import check_exposure
 from echoic.links.identity import Identity, Visitor, serving_context
 from echoic.links.listener import Listener
 from echoic.links.own_name import own_credentials, own_name
+from echoic.links.refusals import Refusals
 from echoic.links.ring import SHARED_BYTES_MIN
 from echoic.links.strangers import STRANGERS_MAX, Strangers, origin_of
 from echoic.links.tls import MAY_WANT_TLS, NO_TLS
@@ -22,6 +23,7 @@ __all__ = [
     "Credentials",
     "Identity",
     "Listener",
+    "Refusals",
     "Strangers",
     "Visitor",
     "check_exposure",
