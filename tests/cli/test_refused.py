@@ -1,5 +1,6 @@
 """Who loses his right or his certificate while a command runs is told so, and a publisher does not say success."""
 
+import json
 import logging
 import socket
 import time
@@ -216,3 +217,22 @@ def speak(address: str, said: bytes) -> None:
         connection.sendall(said)
         while connection.recv(4096):
             pass
+
+
+def test_a_channel_whose_manager_leaves_it_out_is_not_called_unreachable(
+    exchange: Exchange, start_hub: StartHub
+) -> None:
+    names = start_hub(identity=exchange.identity("exchange"))
+    rules = parse_rights(RULES + "deny writer * trades")
+    manager = start_hub(identity=exchange.identity("exchange"), names=names.address, rights=rules)
+    manager.create("trades", Trade)
+    told = {}
+    for who in ("writer", "reader"):
+        words = ("ls", "--names", names.address, "--identity", who)
+        told[who] = [type_here(*words)[1].split()[-3:], type_here(*words, "--types")[1]]
+        (found,) = json.loads(type_here(*words, "--json")[1])
+        told[who] += [found["reachable"], found["shown"]]
+    assert told == {
+        "writer": [["trades", "not", "shown"], "trades [not shown]\n", True, False],
+        "reader": [["Trade", "0", "0"], "trades [Trade]\n", True, True],
+    }

@@ -22,14 +22,39 @@ __all__ = ["list_names", "ls", "names_quickly"]
 
 UNTYPED: Final = "(untyped)"
 SILENT: Final = "unreachable"
-SILENT_CELLS: Final = (SILENT, "", "", "")
+HIDDEN: Final = "not shown"
 
 Browse: TypeAlias = Callable[[Iterable[str]], Mapping[str, list[Entry]]]
 """Returns which channels hubs manage, by their addresses."""
 Known: TypeAlias = Callable[[], list[Entry]]
 """Returns what the name server knows; raises UnreachableError, which says what to do, if it does not answer."""
-Found: TypeAlias = list[tuple[Entry, Entry | None]]
-"""What the name server knows, each with what its manager says; None when it says nothing."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A channel that the name server knows."""
+
+    entry: Entry
+    detail: Entry | None
+    """What its manager says of it; None when it says nothing."""
+    answered: bool
+    """Whether the manager has answered at all: if so, there is no such channel, or none that we have a right to."""
+
+    @property
+    def type(self) -> str:
+        """The name of its type, or why there is none."""
+        if self.detail is None:
+            return HIDDEN if self.answered else SILENT
+        return self.detail.type or UNTYPED
+
+    def cells(self) -> list[object]:
+        """Return what a table has of it beside its name and id."""
+        one = self.detail
+        return [self.type, *((one.sources, one.sinks, one.parent) if one is not None else ("", "", ""))]
+
+    def plain(self) -> dict[str, object]:
+        """Return what is printed as JSON."""
+        fields = msgspec.to_builtins(self.detail or self.entry)
+        return {**fields, "reachable": self.answered, "shown": self.detail is not None}
 
 
 def ls(
@@ -59,24 +84,15 @@ def ls(
     with _asked_by(where) as (known, browse):
         found = _survey(known, browse, unnamed=everything)
     if as_json:
-        print(
-            json_text([{**msgspec.to_builtins(detail or entry), "reachable": bool(detail)} for entry, detail in found])
-        )
+        print(json_text([each.plain() for each in found]))
         return
     if types:
-        for entry, detail in found:
-            print(f"{printable(entry.name)} [{printable(detail.type) or UNTYPED if detail else SILENT}]")
+        for each in found:
+            print(f"{printable(each.entry.name)} [{printable(each.type)}]")
         return
     columns = {"CHANNEL": True, "TYPE": True, "SOURCES": True, "SINKS": True, "DERIVED FROM": False, "ID": verbose}
-    columns["DERIVED FROM"] = any(detail is not None and detail.parent for _, detail in found)
-    rows = [
-        [
-            entry.name,
-            *([detail.type or UNTYPED, detail.sources, detail.sinks, detail.parent] if detail else SILENT_CELLS),
-            entry.id,
-        ]
-        for entry, detail in found
-    ]
+    columns["DERIVED FROM"] = any(each.detail is not None and each.detail.parent for each in found)
+    rows = [[each.entry.name, *each.cells(), each.entry.id] for each in found]
     print_table(list(compress(columns, columns.values())), [list(compress(row, columns.values())) for row in rows])
     if not found:
         say(f"no channels at {names} (echoic pub --help)")
@@ -137,7 +153,7 @@ def _asked_by(where: Where) -> Iterator[tuple[Known, Browse]]:
         yield lambda: msgspec.convert(browse_names(hub), list[Entry], from_attributes=True), browse
 
 
-def _survey(ask_known: Known, browse: Browse, *, unnamed: bool = False) -> Found:
+def _survey(ask_known: Known, browse: Browse, *, unnamed: bool = False) -> list[Found]:
     """Return all channels that a name server knows, with what their managers say.
 
     Args:
@@ -154,4 +170,5 @@ def _survey(ask_known: Known, browse: Browse, *, unnamed: bool = False) -> Found
     if unnamed:
         named = {entry.id for entry in known}
         known = known + [entry for entry in details.values() if entry.parent and entry.id not in named]
-    return [(entry, details.get(entry.id)) for entry in sorted(known, key=lambda entry: entry.name)]
+    ordered = sorted(known, key=lambda entry: entry.name)
+    return [Found(entry, details.get(entry.id), entry.manager in answers) for entry in ordered]
