@@ -123,6 +123,37 @@ def test_a_right_that_is_withdrawn_counts_within_seconds(office: Office) -> None
         desk.open(trades.id, Trade)
 
 
+def test_a_manager_alone_cannot_keep_a_publisher_from_the_sinks_that_it_knows(
+    office: Office, start_hub: StartHub
+) -> None:
+    exchange = office.hub("exchange")
+    office.grant(RULES + "allow n1 publish trades\nallow press subscribe trades\n")
+    for name in ("n1", "desk", "press"):
+        office.authority.issue(name, ["127.0.0.1"])
+    writer, desk, press = (start_hub(identity=Identity.named(name)) for name in ("n1", "desk", "press"))
+    trades = exchange.create("trades", Trade)
+    eventually(lambda: opens(press, trades.id), "the rules count")
+    known: list[int] = []
+    later: list[int] = []
+    desk.open(trades.id, Trade).subscribe(lambda trade: known.append(trade.volume))
+    source = writer.open(trades.id, Trade).source()
+    source.submit_sync(Trade("IBM", 1.0, 1))
+    office.grant(RULES + "allow press subscribe trades\n")
+    eventually(lambda: exchange.describe(trades.id).sources == [], "the source is struck from the book")
+    press.open(trades.id, Trade).subscribe(lambda trade: later.append(trade.volume))
+    source.submit_sync(Trade("IBM", 1.0, 2))
+    assert (known, later) == ([1, 2], [])
+    with pytest.raises(ChannelNotFoundError):
+        source.confirm()
+
+
+def opens(hub: Hub, id: str) -> bool:
+    try:
+        return bool(hub.open(id, Trade))
+    except EchoicError:
+        return False
+
+
 def test_who_is_revoked_is_cut_off_within_seconds_and_others_lose_nothing(office: Office) -> None:
     exchange, desk, thief = office.hub("exchange"), office.hub("desk"), office.hub("press")
     office.grant(RULES + "allow press subscribe trades\n")
