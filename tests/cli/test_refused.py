@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from echoic import Hub, Identity
+from echoic.cli.meeting import Meeting, open_hub
 from echoic.cli.publishing import Publisher
+from echoic.cli.settings import LISTEN_DEFAULT
 from echoic.errors import UnreachableError
 from echoic.links import dial, parse_address
 from echoic.monitor import Following
@@ -236,3 +238,37 @@ def test_a_channel_whose_manager_leaves_it_out_is_not_called_unreachable(
         "writer": [["trades", "not", "shown"], "trades [not shown]\n", True, False],
         "reader": [["Trade", "0", "0"], "trades [Trade]\n", True, True],
     }
+
+
+@pytest.mark.parametrize(
+    ("verb", "listen", "warned"),
+    [
+        ("up", LISTEN_DEFAULT, True),
+        ("echo", "127.0.0.2:0", True),
+        ("echo", LISTEN_DEFAULT, False),  # perhaps nobody has to dial it
+        ("names", "0.0.0.0:0", False),  # nobody knows by which host it is dialled
+    ],
+)
+def test_who_listens_where_its_certificate_is_not_for_is_told_how_to_mend_that(
+    exchange: Exchange, capsys: pytest.CaptureFixture[str], verb: str, listen: str, warned: bool
+) -> None:
+    exchange.authority.issue("lab", ["10.0.0.5", "lab.example.org"])
+    with open_hub(listen, exchange.hub.address, verb, insecure=False, identity="lab") as hub:
+        said = capsys.readouterr().err
+    if not warned:
+        assert said == ""
+        return
+    host = parse_address(hub.address)[0]
+    assert f"who dials {hub.address} does not believe `lab`" in said
+    assert f"is for 10.0.0.5, lab.example.org and not for {host}" in said
+    assert f"`echoic keys issue lab --host 10.0.0.5 --host lab.example.org --host {host} --force`" in said
+
+
+def test_who_serves_names_where_its_certificate_is_not_for_is_told(
+    exchange: Exchange, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchange.authority.issue("lab", ["10.0.0.5"])
+    with Meeting(f"127.0.0.1:{free_port()}", exchange.identity("lab")) as meeting:
+        assert f"who dials {meeting.address} does not believe `lab`" in capsys.readouterr().err
+    with Meeting(f"127.0.0.1:{free_port()}", exchange.identity("reader")):
+        assert capsys.readouterr().err == ""

@@ -48,3 +48,21 @@ def test_only_who_has_proved_it_has_credentials(connect: Connect) -> None:
             True,
             True,
         ]
+
+
+@pytest.mark.parametrize(
+    ("host", "covered"),
+    [
+        ("10.0.0.1", True),
+        ("10.0.0.2", False),
+        ("::1", True),
+        ("0:0:0:0:0:0:0:1", True),
+        ("A.example", True),
+        ("lab.of.example", True),
+        ("deep.lab.of.example", False),
+        ("of.example", False),
+    ],
+)
+def test_a_certificate_is_for_its_hosts_however_they_are_spelled(host: str, covered: bool) -> None:
+    shown = Credentials("alice", frozenset({"10.0.0.1", "::1", "a.example", "*.of.example"}), 0.0)
+    assert shown.covers(host) == covered

@@ -19,18 +19,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from echoic.cli.settings import did_you_mean
+from echoic.cli.screen import say
+from echoic.cli.settings import LISTEN_DEFAULT, did_you_mean
 from echoic.cli.teller import tell_warnings
 from echoic.cli.where import Where, chosen_rights, surroundings
 from echoic.errors import ChannelNotFoundError, InsecureError, UnreachableError
 from echoic.hub import Hub
-from echoic.links import Identity, is_loopback, parse_address
+from echoic.links import Identity, is_loopback, own_credentials, parse_address
 from echoic.trust import identity_names
 
 __all__ = ["Meeting", "attend", "check_open", "identity_named", "open_hub", "stay", "visit"]
 
 TRY_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.25
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not listened at
+DIALLED: Final = frozenset({"up", "names"})  # verbs whose hub is there for others
 
 
 class Meeting:
@@ -77,6 +80,7 @@ class Meeting:
                 self._hub = Hub(self.address, name="echoic names", identity=self._identity, rights=self._rights)
             except UnreachableError:
                 return  # somebody was faster
+        tell_uncovered(self.address, self._identity)
 
 
 def identity_named(name: str) -> Identity | None:
@@ -126,7 +130,30 @@ def open_hub(
     who = identity_named(identity)
     check_open(listen, insecure=insecure, identity=who)
     tell_warnings()
-    return Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure, identity=who, rights=rights)
+    hub = Hub(listen, names=names, name=f"echoic {verb}", insecure=insecure, identity=who, rights=rights)
+    if listen != LISTEN_DEFAULT or verb in DIALLED:  # others may never need to dial it
+        tell_uncovered(hub.address, who)
+    return hub
+
+
+def tell_uncovered(address: str, identity: Identity | None) -> None:
+    """Say that an address is not one at which others believe an identity, if so; of all interfaces nobody knows.
+
+    Raises:
+        InsecureError: The certificate cannot be read.
+    """
+    host, _ = parse_address(address)
+    if identity is None or host in EVERYWHERE:
+        return
+    shown = own_credentials(identity)
+    if not shown.covers(host):
+        hosts = sorted(shown.hosts)
+        every = " ".join(f"--host {each}" for each in (*hosts, host))
+        say(
+            f"who dials {address} does not believe `{shown.name}`, whose certificate is for "
+            f"{', '.join(hosts) or 'no host'} and not for {host}: "
+            f"`echoic keys issue {shown.name} {every} --force` makes one for it"
+        )
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def check_home(admission: Admission, connection: Connection, hello: Hello) -> No
     if admission.rights is None or credentials is None:
         return
     host = plain_host(parse_address(hello.address)[0])
-    if not any(_covers(plain_host(known), host) for known in credentials.hosts):
+    if not credentials.covers(host):
         raise DeniedError(
             f"`{credentials.name}` says it stands at {host}, its certificate is for "
             f"{', '.join(sorted(credentials.hosts)) or 'no host'}"
@@ -91,10 +91,3 @@ def decide_member(admission: Admission, connection: Connection, group: str) -> D
         return None
     decisions = [admission.rights.decide(who_of(connection), right, group) for right in MEMBER_RIGHTS]
     return next((decision for decision in decisions if not decision), decisions[0])
-
-
-def _covers(known: str, host: str) -> bool:
-    """Whether a name in a certificate stands for a host; `*` does for one word at the left, as in TLS."""
-    if known.startswith("*."):
-        return host.partition(".")[2] == known[2:]
-    return known == host

@@ -36,6 +36,14 @@ class Credentials:
         """Whether the certificate has expired at a time, as OpenSSL sees it: in its last second it does not count."""
         return now >= self.expires
 
+    def covers(self, host: str) -> bool:
+        """Whether its owner may be dialled at a host; `*` stands for one word at the left, as in TLS."""
+        plain = plain_host(host)
+        return any(
+            plain.partition(".")[2] == known[2:] if known.startswith("*.") else plain == known
+            for known in map(plain_host, self.hosts)
+        )
+
 
 def credentials_of(certificate: Mapping[str, object]) -> Credentials:
     """Return what a verified certificate says, of the form in which `ssl` has it (`getpeercert`)."""
