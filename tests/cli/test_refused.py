@@ -19,7 +19,7 @@ from echoic.rights import parse_rights
 from echoic.testing.samples import Trade
 from echoic.testing.trials.tls_expiry import issue_brief
 from echoic.trust.authority import Authority
-from tests.cli.terminals import free_port, type_here
+from tests.cli.terminals import desk, free_port, type_here
 from tests.conftest import StartHub
 from tests.hub.parties import eventually
 
@@ -30,6 +30,7 @@ allow reader     subscribe          trades
 PUBLISH = "allow writer publish,subscribe trades\n"
 LOOK = "allow writer subscribe trades\n"
 BRIEF_SECONDS = 6.0
+OPTIONAL = {"viewer": "uvicorn", "foxglove": "foxglove"}  # what a verb needs that may not be installed
 
 
 class Exchange:
@@ -272,3 +273,42 @@ def test_who_serves_names_where_its_certificate_is_not_for_is_told(
         assert f"who dials {meeting.address} does not believe `lab`" in capsys.readouterr().err
     with Meeting(f"127.0.0.1:{free_port()}", exchange.identity("reader")):
         assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("verb", ["viewer", "metrics", "foxglove"])
+def test_who_serves_strangers_in_the_clear_is_told_the_options_that_mend_it(exchange: Exchange, verb: str) -> None:
+    pytest.importorskip(OPTIONAL.get(verb, "echoic"))
+    code, _, said = type_here(verb, "--listen", "0.0.0.0:0", "--names", exchange.hub.address, "--identity", "")
+    assert code == 4
+    assert "a --certificate and its --key, or pass --insecure if meant" in said
+    assert ("--identity" in said) == (verb == "viewer")
+    assert "insecure=True" not in said
+
+
+@pytest.mark.system
+def test_what_a_command_says_to_try_finds_what_it_has_made(exchange: Exchange) -> None:
+    with desk() as place:
+        typed = ["--names", place.names, "--identity", "writer"]
+        options = " " + " ".join(typed)
+        up = place.start("up", "trades=Trade{symbol: str, price: float}", *typed)
+        up.says(
+            f"try: echoic ls{options}; echoic echo trades{options}; echoic pub trades symbol=... price=...{options}"
+        )
+        assert "trades" in place.run("ls", *typed).out
+        derived = place.run("derive", "trades", "input.price < 1", "--name", "trades.cheap", "--leave", *typed)
+        assert (
+            f"try: echoic echo trades.cheap{options}; echoic info trades.cheap{options}; echoic top{options}"
+            in derived.err
+        )
+
+
+@pytest.mark.system
+def test_the_page_is_in_the_clear_on_this_machine_and_says_so(exchange: Exchange) -> None:
+    pytest.importorskip("uvicorn")
+    with desk() as place:
+        options = ("--listen", "127.0.0.1:0", "--names", exchange.hub.address)
+        page = place.start("viewer", *options, "--identity", "reader").shows("http://")
+        page.says("the page is in the clear, as only this machine reaches it")
+        page = place.start("viewer", *options, "--identity", "").shows("http://").says("Ctrl-C ends")
+        page.interrupt()
+        assert "in the clear" not in page.err

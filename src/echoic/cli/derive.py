@@ -17,7 +17,7 @@ from echoic.cli.meeting import attend
 from echoic.cli.recipes import AROUND, Around, Code, decoded_block, read_code
 from echoic.cli.rendering import as_json as as_json_line
 from echoic.cli.screen import json_text, printable, say
-from echoic.cli.where import NOWHERE, AsJson, Text, Where
+from echoic.cli.where import NOWHERE, AsJson, Text, Where, repeated
 from echoic.ecode import analyse
 from echoic.errors import ChannelExistsError, ChannelNotFoundError, FormatError, UnreachableError
 from echoic.hub import Channel, Hub
@@ -118,7 +118,7 @@ def derive(
     given = read_code(code, file, python=around.python)
     with attend(where, "derive") as hub:
         keeper = Keeper(hub, channel, given, around, place)
-        keeper.announce(as_json=as_json)
+        keeper.announce(repeated(where), as_json=as_json)
         if not stay.leave:
             _stay(keeper, stay.count, watch=stay.watch or stay.count is not None, as_json=as_json)
 
@@ -157,8 +157,8 @@ class Keeper:
         sample = derivation_sample(ask_all(described.sources, self._hub.report))
         return {key: counts for key, counts in sample.items() if key[1:] == (manager, mine)}
 
-    def announce(self, *, as_json: bool) -> None:
-        """Tell what was made, and what to do with it."""
+    def announce(self, options: str, *, as_json: bool) -> None:
+        """Tell what was made, and what to do with it, by verbs that need `options` to find it."""
         ids = [channel.id for channel in self.made]
         if as_json:
             types = [channel.format.name if channel.format else None for channel in self.made]
@@ -174,7 +174,8 @@ class Keeper:
         first = self.made[0].name if self._place.name else ids[0]
         manager = ChannelId.parse(ids[0]).address
         say(f"kept at {manager} for as long as '{self._name}' is; the code runs when somebody subscribes")
-        say(f"try: echoic echo {first}; echoic info {first}; echoic top")
+        words = (f"echo {first}", f"info {first}", "top")
+        say(f"try: {'; '.join(f'echoic {each}{options}' for each in words)}")
         self._compare_parameters()
 
     def _derive(self) -> None:

@@ -1,8 +1,8 @@
 """`echoic foxglove`: channels as topics that Foxglove shows, live."""
 
-from echoic.cli.meeting import attend, stay
+from echoic.cli.meeting import attend, check_open, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.served import SERVED, Served
+from echoic.cli.served import PAIR_REMEDY, SERVED, Served
 from echoic.cli.where import AsJson
 from echoic.interop.foxglove import LISTEN_DEFAULT, ORIGINS_DEFAULT, Bridge
 
@@ -32,6 +32,7 @@ def foxglove(
         served: Who may look, and where channels are looked for.
     """
     origins = (*ORIGINS_DEFAULT, *(origin or ()))
+    check_open(listen, insecure=served.insecure, identity=served.pair, remedy=PAIR_REMEDY)
     with (
         attend(served.where, "foxglove") as hub,
         Bridge(hub, channels, listen, certificate=served.pair, insecure=served.insecure, origins=origins) as bridge,

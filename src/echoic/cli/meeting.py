@@ -100,8 +100,16 @@ def identity_named(name: str) -> Identity | None:
     return Identity.named(name)
 
 
-def check_open(listen: str, *, insecure: bool, identity: Identity | None = None) -> str:
+def check_open(
+    listen: str, *, insecure: bool, identity: object | None = None, remedy: str = "name an --identity (echoic keys)"
+) -> str:
     """Return the host of an address to listen at, which is not open to strangers by mistake.
+
+    Args:
+        listen: The address.
+        insecure: Whether it was said that strangers may read along.
+        identity: By what it speaks TLS: an identity, or a certificate and its key; None if it does not.
+        remedy: Which options would make it speak TLS.
 
     Raises:
         AddressError: It is not an address.
@@ -110,8 +118,7 @@ def check_open(listen: str, *, insecure: bool, identity: Identity | None = None)
     host, _ = parse_address(listen)
     if not insecure and identity is None and not is_loopback(host):
         raise InsecureError(
-            f"{listen} can be reached from other machines, in the clear: "
-            "name an --identity (echoic keys), or pass --insecure if meant"
+            f"{listen} can be reached from other machines, in the clear: {remedy}, or pass --insecure if meant"
         )
     return host
 

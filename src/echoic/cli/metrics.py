@@ -4,9 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from echoic.cli.meeting import stay, visit
+from echoic.cli.meeting import check_open, stay, visit
 from echoic.cli.screen import json_text, say
-from echoic.cli.served import SERVED, Served
+from echoic.cli.served import PAIR_REMEDY, SERVED, Served
 from echoic.cli.where import AsJson
 from echoic.interop.metrics import LISTEN_DEFAULT, SystemCollector, exposition, serve_metrics
 from echoic.monitor import browse
@@ -38,6 +38,8 @@ def metrics(
         as_json: Print the address as JSON.
         served: Who may scrape, and which hubs are told of.
     """
+    if not once:
+        check_open(listen, insecure=served.insecure, identity=served.pair, remedy=PAIR_REMEDY)
     with visit(served.where, "metrics") as hub:
         if once:
             browse(hub)  # without names there is nothing to look at, and an empty page would not say so

@@ -9,7 +9,10 @@ from cyclopts import Parameter
 from echoic.cli.where import IdentityName, RightsPath, Where
 from echoic.errors import LocalError
 
-__all__ = ["SERVED", "Served"]
+__all__ = ["PAIR_REMEDY", "SERVED", "Served"]
+
+PAIR_REMEDY: Final = "name a --certificate and its --key"
+"""What makes it TLS where no identity does, for messages."""
 
 
 @Parameter(name="*")

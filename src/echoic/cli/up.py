@@ -3,7 +3,7 @@
 from echoic.cli.declaring import declared_type
 from echoic.cli.meeting import attend, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.where import NOWHERE, AsJson, Where
+from echoic.cli.where import NOWHERE, AsJson, Where, repeated
 from echoic.errors import FormatError
 from echoic.hub import Channel, Hub
 
@@ -32,7 +32,7 @@ def up(*channels: str, as_json: AsJson = False, where: Where = NOWHERE) -> None:
         say(f"up at {hub.address}, names at {hub.names[0]}, Ctrl-C ends")
         for channel in made:
             say(f"  {channel.id}  {channel.format.name if channel.format else '(untyped)'}")
-        _suggest(made)
+        _suggest(made, repeated(where))
         stay()
 
 
@@ -43,9 +43,11 @@ def _create(hub: Hub, word: str) -> Channel:
     return hub.create(name, declared_type(declared) if declared else None)
 
 
-def _suggest(made: list[Channel]) -> None:
+def _suggest(made: list[Channel], options: str) -> None:
+    """Say what to type next, with the options that it takes to find what is here."""
     name = made[0].name if made else "trades"
     declaration = "" if made and made[0].format else " 'Trade{symbol: str, price: float}'"
     fields = [field.name for field in made[0].format.fields] if made and made[0].format else ["symbol", "price"]
     values = " ".join(f"{field}=..." for field in fields)
-    say(f"try: echoic ls; echoic echo {name}; echoic pub {name}{declaration} {values}; echoic top")
+    words = ("ls", f"echo {name}", f"pub {name}{declaration} {values}", "top")
+    say(f"try: {'; '.join(f'echoic {each}{options}' for each in words)}")

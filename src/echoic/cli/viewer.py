@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from echoic.cli.meeting import attend, identity_named, open_hub, stay
+from echoic.cli.meeting import attend, check_open, identity_named, open_hub, stay
 from echoic.cli.screen import json_text, say
-from echoic.cli.served import SERVED, Served
+from echoic.cli.served import PAIR_REMEDY, SERVED, Served
 from echoic.cli.where import AsJson, Flag, chosen, surroundings
 from echoic.errors import LocalError
 from echoic.hub import Hub
@@ -18,6 +18,7 @@ from echoic.links import Identity, is_loopback, parse_address
 __all__ = ["viewer"]
 
 LISTEN: Final = "127.0.0.1:8470"
+REMEDY: Final = f"name an --identity (echoic keys), or {PAIR_REMEDY}"
 
 
 def viewer(
@@ -35,7 +36,9 @@ def viewer(
     a sink like any other. It derives at the sources what it draws, and says how many bytes never left them.
 
     Where other machines reach it, it speaks TLS as its --identity. Tokens of `echoic keys token` open it then, and it
-    shows and does what they grant. With --rights it does so only as far as the file lets the name in the token.
+    shows and does what they grant. With --rights it does so only as far as the file lets the name in the token. Where
+    only this machine reaches it, it is in the clear also with an --identity, which browsers do not know; its hub
+    speaks TLS then, and the page does with a --certificate.
 
     Try:
         echoic viewer --demo --open
@@ -53,8 +56,10 @@ def viewer(
     """
     from echoic.viewer import Viewer, kept_token
 
-    token = kept_token(token_file) if token_file is not None else ""
     certificate, key = served.pair or (None, None)
+    identity = _page_identity(listen, served)
+    check_open(listen, insecure=served.insecure, identity=served.pair or identity, remedy=REMEDY)
+    token = kept_token(token_file) if token_file is not None else ""
     with (
         _stage(served) if demo else attend(served.where, "viewer") as hub,
         Viewer(
@@ -63,7 +68,7 @@ def viewer(
             token=token,
             certificate=certificate,
             key=key,
-            identity=_page_identity(listen, served),
+            identity=identity,
             insecure=served.insecure,
             on_browser=_Counter().count,
         ) as page,
@@ -72,6 +77,8 @@ def viewer(
         say(f"showing the channels of {hub.names[0]}, Ctrl-C ends")
         if not page.token:
             say("who has a token of `echoic keys token` opens the address with /?token=... behind it")
+        if served.pair is None and identity is None and chosen(served.where).identity:
+            say("the page is in the clear, as only this machine reaches it; --certificate and --key make it TLS")
         if demo:
             say("try: open `wind` and zoom in; open `one_symbol` and move its slider")
         if open_browser:

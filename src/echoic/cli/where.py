@@ -1,6 +1,7 @@
 """The options that say where things are, which most verbs have; `echoic.cli.settings` says what counts without them."""
 
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -23,6 +24,7 @@ __all__ = [
     "chosen",
     "chosen_rights",
     "names_address",
+    "repeated",
     "rights_there",
     "surroundings",
 ]
@@ -40,7 +42,8 @@ ContextName: TypeAlias = Annotated[
 IdentityName: TypeAlias = Annotated[
     str | None,
     Parameter(
-        help="Who this hub is, of `echoic keys issue`; it speaks TLS then. [default: $ECHOIC_IDENTITY, the context's]"
+        help="Who this hub is, of `echoic keys issue`; it speaks TLS with other hubs then. "
+        "[default: $ECHOIC_IDENTITY, the context's]"
     ),
 ]
 
@@ -80,6 +83,12 @@ class Where:
 
 
 NOWHERE: Final = Where()
+
+
+def repeated(where: Where) -> str:
+    """Return the options that were typed here and that other verbs need to find the same, with a space before them."""
+    typed = {"--names": where.names, "--context": where.context, "--identity": where.identity}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in typed.items() if value is not None)
 
 
 def names_address(where: Where) -> str:
