@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import echoic
-from echoic import Hub, Identity
+from echoic import Hub, Identity, Source
 from echoic.channels import AUDIT_CHANNEL
 from echoic.errors import (
     ChannelNotFoundError,
@@ -145,6 +145,39 @@ def test_a_manager_alone_cannot_keep_a_publisher_from_the_sinks_that_it_knows(
     assert (known, later) == ([1, 2], [])
     with pytest.raises(ChannelNotFoundError):
         source.confirm()
+
+
+def test_who_loses_the_right_to_publish_takes_no_other_publisher_from_those_who_listen(office: Office) -> None:
+    both = RULES + "allow press publish trades\n"
+    office.grant(both)
+    exchange, desk, press = (office.hub(name) for name in ("exchange", "desk", "press"))
+    trades, got = exchange.create("trades", Trade), list[int]()
+    sink = desk.open(trades.id, Trade).subscribe(lambda trade: got.append(trade.volume))
+    ours, theirs = trades.source(), press.open(trades.id, Trade).source()
+    for volume, source in enumerate((ours, theirs)):
+        source.submit_sync(Trade("IBM", 1.0, volume))
+    office.grant(RULES)
+    eventually(lambda: not theirs.heard, "one of them is not heard any more", 10)
+    theirs.submit(Trade("IBM", 1.0, 2))
+    ours.submit_sync(Trade("IBM", 1.0, 3))
+    assert (got, sink.closed) == ([0, 1, 3], False)
+    office.grant(both)
+    eventually(lambda: confirmed(theirs), "it may publish again", 10)
+
+    def heard() -> bool:
+        theirs.submit_sync(Trade("IBM", 1.0, 4))
+        return 4 in got
+
+    eventually(heard, "it is heard again", 10)
+    assert got == [0, 1, 3, 4]
+
+
+def confirmed(source: Source) -> bool:
+    try:
+        source.confirm()
+    except EchoicError:
+        return False
+    return True
 
 
 def opens(hub: Hub, id: str) -> bool:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from echoic.channels.admission import check_code, may_bring, may_get
 from echoic.channels.answering import let_leave
+from echoic.channels.arrivals import decline
 from echoic.channels.attaching import arrange
-from echoic.channels.effects import Ended
 from echoic.channels.installing import remove, troubled
 from echoic.channels.keeping import let_go
-from echoic.channels.messages import Cut, Detach, Leave, Trouble
+from echoic.channels.messages import Cut, Leave, Trouble
 from echoic.channels.neighbour import Binding
 from echoic.errors import DeniedError
-from echoic.rights import ANONYMOUS, Right, Rights
+from echoic.rights import Right, Rights
 
 if TYPE_CHECKING:
     from echoic.channels.concentrator import Concentrator
@@ -92,11 +92,11 @@ def _cut_off(core: "Concentrator", member: "Member") -> None:
 
 
 def _decline(core: "Concentrator") -> None:
-    """Take no more from those who may not publish any more."""
+    """Take no more from those who may not publish any more; whoever listens here goes on to hear the others."""
     for neighbour in core.neighbours.values():
         for number, binding in list(neighbour.bindings.items()):
             member = binding.member
             if member is not None and not may_bring(core, neighbour, member):
+                core.denied.add(member)
                 neighbour.bindings[number] = Binding(binding.channel, None, binding.subscription)
-                core.send(neighbour.id, Detach(binding.channel, core.address, binding.subscription))
-                core.effects.append(Ended(member, f"`{neighbour.who or ANONYMOUS}` may not publish any more"))
+                decline(core, neighbour, neighbour.bindings[number])
