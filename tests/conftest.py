@@ -113,7 +113,7 @@ LONG = (
         "recorder", "papers",
     )),
 )  # fmt: skip
-PATIENT = ("tests/hub/", "tests/viewer/", "tests/interop/", "tests/links/")
+PATIENT = ("tests/hub/", "tests/viewer/", "tests/interop/", "tests/links/", "tests/cli/test_refused")
 """Where most of the time is waiting: one worker sees to these while others compute, or all would wait in the end."""
 OWN_JAVA = ("cluster", "declarative_pipelines", "java", "packing", "session", "worker_memory")
 """The files of Spark that have nothing to do with the session of the others."""

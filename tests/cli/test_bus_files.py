@@ -215,7 +215,7 @@ def test_a_bus_that_strangers_could_reach_is_denied() -> None:
 
 @pytest.mark.parametrize("said", ["option", "environment", "channels"])
 def test_a_bus_goes_by_a_file_of_rights(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type_here("bus", "run", "hello.tb", "--rights", "nothing")[0] == 1
+    assert type_here("bus", "run", "hello.tb", "--rights", "nothing")[0] == 3
     Path("rights").touch(0o600)
     Path("rights").write_text("allow anonymous publish tool:calc\nallow anonymous admin bus.*\n")
     Path("two.tb").write_text(

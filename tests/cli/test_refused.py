@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from echoic import Hub, Identity
+from echoic.channels import neighbour
 from echoic.cli.meeting import Meeting, open_hub
 from echoic.cli.publishing import Publisher
 from echoic.cli.settings import LISTEN_DEFAULT
@@ -134,7 +135,8 @@ def test_a_follower_says_that_its_right_was_withdrawn_and_goes_on_when_it_is_bac
     following.stop()
 
 
-def test_a_follower_whose_certificate_expires_says_so(exchange: Exchange) -> None:
+def test_a_follower_whose_certificate_expires_says_so(exchange: Exchange, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbour, "LOST_NS", 2_000_000_000)
     said: list[str] = []
     hub = exchange.joined_by(issue_brief(exchange.authority, "reader", BRIEF_SECONDS))
     following = Following(hub, "trades", lambda channel: channel.subscribe(lambda _: None), said.append)
