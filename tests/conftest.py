@@ -107,7 +107,7 @@ BEGINNING = (
 )  # fmt: skip
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
 LONG = (
-    *BEGINNING,
+    *BEGINNING, "tests/ecode/test_fuzz", "tests/ecode/test_native_compiling", "tests/scripts/checking/test_signatures",
     *(f"tests/{name}/" for name in (
         "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing", "groups",
         "recorder", "papers",
