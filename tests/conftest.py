@@ -21,7 +21,7 @@ are what some tests here are about, so what a report shows of them is spelled ou
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -101,20 +101,16 @@ FIRST = ("17_steady", "04_liveness", "03_safety")
 TRIALS = ("18_strangers", "07_frames", "09_ecode", "08_coverage", "13_many_channels", "01_kills")
 """Those that take most of a core, by how much; the others follow with their folder."""
 
-BEGINNING = (
-    *(f"tests/reliability/test_{name}" for name in FIRST), "Java", "spark", "browser",
-    *(f"tests/reliability/test_{name}" for name in TRIALS), "tests/reliability/",
-)  # fmt: skip
 # Where few tests take long: processes that are started and killed, seeds by the thousand. Elsewhere many take no time.
 LONG = (
-    *BEGINNING, "tests/ecode/test_fuzz", "tests/ecode/test_native_compiling", "tests/scripts/checking/test_signatures",
+    *(f"tests/reliability/test_{name}" for name in FIRST), "Java", "spark", "browser",
+    *(f"tests/reliability/test_{name}" for name in TRIALS), "tests/reliability/",
+    "tests/ecode/test_fuzz", "tests/ecode/test_native_compiling", "tests/scripts/checking/test_signatures",
     *(f"tests/{name}/" for name in (
         "cli", "system", "documents", "engines", "replicas", "toolbus", "simulation", "quality", "testing", "groups",
         "recorder", "papers",
     )),
 )  # fmt: skip
-PATIENT = ("tests/hub/", "tests/viewer/", "tests/interop/", "tests/links/", "tests/cli/test_refused")
-"""Where most of the time is waiting: one worker sees to these while others compute, or all would wait in the end."""
 OWN_JAVA = ("cluster", "declarative_pipelines", "java", "packing", "session", "worker_memory")
 """The files of Spark that have nothing to do with the session of the others."""
 
@@ -135,14 +131,13 @@ class ByFile(LoadScopeScheduling):
         return "Java" if file.removeprefix("tests/spark/test_").removesuffix(".py") in OWN_JAVA else "spark"
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        order = LONG if node is not self.nodes[0] else (*BEGINNING, *PATIENT, *LONG)
-        self.workqueue.move_to_end(min(self.workqueue, key=lambda scope: turn(scope, order)), last=False)
+        self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)
         super()._assign_work_unit(node)
 
 
-def turn(scope: str, order: Sequence[str]) -> int:
-    """The place of a file or folder in an order; of one folder, those with most tests are first, as in the queue."""
-    return next((place for place, folder in enumerate(order) if scope.startswith(folder)), len(order))
+def turn(scope: str) -> int:
+    """The place of a file or its folder in `LONG`; of one folder, those with most tests are first, as in the queue."""
+    return next((place for place, folder in enumerate(LONG) if scope.startswith(folder)), len(LONG))
 
 
 @pytest.hookimpl

@@ -82,7 +82,9 @@ class Fledgling:
     def wait(self, timeout: float | None = None) -> int:
         with self._lock:
             if self.returncode is None:
-                if not select.select([self._ended], [], [], timeout)[0]:
+                poll = select.poll()  # `select.select` takes no descriptor above 1023
+                poll.register(self._ended, select.POLLIN)
+                if not poll.poll(None if timeout is None else 1000 * timeout):
                     raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
                 self.returncode = int(os.read(self._ended, 64))
                 os.close(self._ended)

@@ -6,26 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.links.memory import MemoryConnection, Pipe
 from echoic.links.strangers import Strangers, origin_of
 
 
-def stranger(host: str, port: int) -> MemoryConnection:
-    return MemoryConnection(Pipe(), Pipe(), f"{host}:{port}")
+@dataclass(eq=False)
+class Somebody:
+    """Who has connected, from somewhere."""
+
+    peer: str
+
+
+def stranger(host: str, port: int) -> Somebody:
+    return Somebody(f"{host}:{port}")
 
 
 @dataclass
 class Flood:
     """Connections by the address they come from."""
 
-    strangers: Strangers
+    strangers: Strangers[Somebody]
 
-    def come(self, host: str, count: int) -> list[MemoryConnection]:
-        return [
-            leaving
-            for port in range(count)
-            if isinstance(leaving := self.strangers.admit(stranger(host, port)), MemoryConnection)
-        ]
+    def come(self, host: str, count: int) -> list[Somebody]:
+        came = (self.strangers.admit(stranger(host, port)) for port in range(count))
+        return [leaving for leaving in came if leaving is not None]
 
 
 def test_one_address_may_have_all_the_room_and_then_pushes_out_itself() -> None:
@@ -35,7 +38,7 @@ def test_one_address_may_have_all_the_room_and_then_pushes_out_itself() -> None:
 
 
 def test_a_flood_from_one_address_does_not_push_out_another() -> None:
-    strangers = Strangers(8)
+    strangers = Strangers[Somebody](8)
     honest = stranger("10.0.0.2", 1)
     strangers.admit(honest)
     left = Flood(strangers).come("10.0.0.1", 1000)
@@ -51,7 +54,7 @@ def test_somebody_comes_in_though_a_flood_has_taken_all_the_room() -> None:
 
 @given(st.lists(st.sampled_from("abcd"), max_size=60))
 def test_room_is_limited_and_only_who_has_the_most_gives_way(hosts: list[str]) -> None:
-    strangers, here = Strangers(5), []
+    strangers, here = Strangers[Somebody](5), list[Somebody]()
     for port, host in enumerate(hosts):
         arrived = stranger(host, port)
         leaving = strangers.admit(arrived)
@@ -60,7 +63,7 @@ def test_room_is_limited_and_only_who_has_the_most_gives_way(hosts: list[str]) -
             counts = {each: sum(one.peer[0] == each for one in here) for each in "abcd"}
             assert counts[leaving.peer[0]] == max(counts.values())
             assert leaving is next(one for one in here if one.peer[0] == leaving.peer[0])
-            here.remove(leaving)  # type: ignore[arg-type]
+            here.remove(leaving)
         assert len(strangers) == len(here) <= 5
     for each in here:
         strangers.leave(each)
